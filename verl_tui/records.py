@@ -287,6 +287,8 @@ class Writer(NamedTuple):
     """True if only the file's name shows it: it created the file, but may no longer write it."""
     stopped: bool = False
     """True if it is stopped until it is continued: SIGSTOP, Ctrl+Z."""
+    began: float = 0.0
+    """When it began, in seconds since the epoch; 0 where only the file's name shows it."""
 
     @property
     def words(self) -> str:

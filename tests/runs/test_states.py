@@ -105,6 +105,7 @@ SHUT = STATUS._replace(problem="permission denied")
 EVENTS = SourceStatus(
     "tb/events.out.tfevents.1.h.4711.0", "tensorboard events", rank=6, modified=T
 )
+AGAIN = STATUS._replace(writer=Writer(4712, "python train.py", began=T + 300))
 BEGAN = Writer(4711, "", by_name=True)
 BEGAN_GONE = Writer(4711, "", gone=True, by_name=True)
 LOST = EVENTS._replace(writer=BEGAN_GONE)
@@ -159,6 +160,20 @@ def live(
         (
             [read(steps(20), TOTAL, status=GONE), live(steps(1, 21), at=1, status=GONE)],
             10, State.ENDED, {"crash": WARNING},
+        ),
+        (
+            [read(steps(20), TOTAL, status=LOST), read(steps(20), status=GONE), live(steps(1, 1), at=9, status=GONE)],
+            10, State.RUNNING, {},
+        ),
+        # another process that has it open starts, until its first step in any file
+        ([read(steps(20), TOTAL, status=GONE), live(at=310, status=AGAIN)], 320, State.WAITING, {}),
+        ([read(steps(20), TOTAL, status=LOST), read(steps(20), status=AGAIN)], 600, State.WAITING, {}),
+        ([read(steps(20), TOTAL, status=STATUS._replace(modified=T - HOUR)), read(status=AGAIN._replace(modified=T - HOUR))], 310, State.WAITING, {}),
+        ([read(steps(20), TOTAL, status=GONE), live(at=310, status=AGAIN)], 3 * HOUR, State.WAITING, {"hang": WARNING}),
+        ([read(steps(20), TOTAL, status=GONE), live(steps(1, 21), at=330, status=AGAIN)], 340, State.RUNNING, {}),
+        (
+            [read(steps(20), TOTAL, status=GONE), live(at=310, status=AGAIN), live(steps(1, 21), at=330, status=EVENTS)],
+            340, State.RUNNING, {},
         ),
         # an error is reported at once, and withdrawn when steps go on
         ([read(steps(20), TOTAL, ERROR)], 1, State.RUNNING, {"crash": WARNING}),

@@ -189,6 +189,8 @@ _LATER = 5.0
 """Seconds by which a process may seem to have begun after its own file: clocks are set right now
 and then.
 """
+_EARLIER = 1.0
+"""Seconds by which it may seem to have begun too early: the host's start is a whole second."""
 
 
 @dataclass(slots=True)
@@ -202,7 +204,9 @@ class _Holder:
     """
     inode: Inode
     size: int = 0
-    """Bytes of the file when its writer was seen to be gone."""
+    """Bytes of the file when its writer was last looked at."""
+    alive: float = 0.0
+    """When it was last seen alive, in seconds since the epoch."""
 
 
 class Writers:
@@ -254,23 +258,24 @@ class Writers:
         begun = time.monotonic()
         changed = self.refresh()
         missing = self.unknown(self._wanted)
-        if missing and (changed or begun >= self._next_scan):
+        grown = any(map(self._has_grown, missing))
+        if missing and (changed or grown or begun >= self._next_scan):
             self.scan(missing)
             took = time.monotonic() - begun
             self._next_scan = begun + max(_RESCAN, _SHARE * took)
 
     def unknown(self, paths: Iterable[Path]) -> list[Path]:
-        """Return the files that no living process is known to write.
-
-        Whoever goes on holding a file when its writer is gone (a shell, an orphan) is of interest
-        once the file grows.
-        """
-        known = {
+        """Return the files that no living process is known to write."""
+        return [
             path
-            for path, one in self._holders.items()
-            if not self.writers[path].gone or one.size == file_size(path)
-        }
-        return [path for path in paths if path not in known]
+            for path in paths
+            if path not in self._holders or self.writers[path].gone
+        ]
+
+    def _has_grown(self, path: Path) -> bool:
+        """Return whether a file has another size than as its writer was last looked at."""
+        known = self._holders.get(path)
+        return bool(known and known.size != file_size(path))
 
     def refresh(self) -> bool:
         """Check the known processes alone; return whether a file has lost its writer."""
@@ -286,10 +291,11 @@ class Writers:
         stopped.
         """
         known = self._holders[path]
-        status = status_of(known.process)
+        status, now = status_of(known.process), time.time()
         gone, stopped = status == psutil.STATUS_DEAD, status == psutil.STATUS_STOPPED
         self.writers[path] = self.writers[path]._replace(gone=gone, stopped=stopped)
         known.size = file_size(path)
+        known.alive = known.alive if gone else now
         held = not known.opened or _inode_at(known.opened) == known.inode
         if not held and not gone:
             del self._holders[path], self.writers[path]
@@ -302,17 +308,30 @@ class Writers:
         unseen: set[int] = set()
         free = stats.keys() - map(wanted.__getitem__, _own(wanted))
         for inode, holders in _holders(wanted, unseen).items():
-            if process := _named(holders):
-                path = wanted[inode]
+            path = wanted[inode]
+            if process := _named(self._counted(path, holders)):
                 free.discard(path)
-                self.writers[path] = Writer(process.pid, name_of(process))
+                began = process.create_time()
+                self.writers[path] = Writer(process.pid, name_of(process), began=began)
                 self._holders[path] = _Holder(process, holders.get(process, ""), inode)
                 self._is_lost(path)
+        for path in self._holders.keys() & stats.keys():
+            self._holders[path].size = stats[path].st_size
         free = _only_here({path for path in free if stats[path].st_uid not in unseen})
         self.nobodys = (self.nobodys - stats.keys()) | free
         for path in stats.keys() - self._holders.keys():
             self.writers.pop(path, None)
         self.writers |= self._authors.find(free - self._holders.keys(), time.time())
+
+    def _counted(
+        self, path: Path, holders: Iterable[psutil.Process]
+    ) -> list[psutil.Process]:
+        """Return the holders of a file that may be its writer: what its last writer left behind (a
+        shell, an orphan) is of interest once the file grows.
+        """
+        known = self._holders.get(path)
+        since = 0.0 if not known or self._has_grown(path) else known.alive - _EARLIER
+        return [one for one in holders if one.create_time() >= since]
 
 
 class Authors:
