@@ -103,6 +103,8 @@ class Feed:
 
     def scan(self) -> Discovery:
         """Search for new runs and files; a run keeps its first name."""
+        read = ((one.source.path, one.file) for one in self._readers.values())
+        self._finder.moved = {path: at for path, at in read if at not in (None, path)}
         with debug_log.timed("searched"):
             discovery = self._finder.scan()
         dropped = self._owners.forget(self._finder.changed)
@@ -126,7 +128,8 @@ class Feed:
         name, own = self._owners.claimed(run)
         for file in own:
             key = name, _place(file)
-            if key not in self._readers:
+            is_read = file.path in self._finder.moved.values()
+            if key not in self._readers and not is_read:
                 count = sum(known == name for known, _ in self._readers)
                 at = self._owners.ordinal(name, file, count)
                 placed = file._replace(ordinal=at)
