@@ -24,8 +24,10 @@ from verl_tui.records import (
     SourceStatus,
     Writer,
 )
+from verl_tui.rendering.session.snapshot import source_pieces
 from verl_tui.runs.run import Run
 from verl_tui.runs.views.checkpoints import best
+from verl_tui.runs.views.signs_of_life import two_jobs
 from verl_tui.runs.views.state import State, remaining, state, time_left
 
 if TYPE_CHECKING:
@@ -469,6 +471,31 @@ def test_a_start_after_a_kill_waits_for_its_first_step():
     )
     assert state(run, T + 902) is State.RUNNING
     assert [one.step for one in run.restarts] == [11]
+
+
+ONE, TWO = Writer(1, "python a.py", job=1), Writer(2, "python b.py", job=2)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "key", "named"),
+    [
+        (ONE, TWO, "actor/entropy", True),
+        (ONE._replace(beside=TWO.words), None, "actor/entropy", True),
+        # a trainer's other half, its rank, what cannot be seen or is gone
+        (ONE, TWO, "orchestrator/queue", False),
+        (ONE, TWO._replace(job=1), "actor/entropy", False),
+        (ONE, TWO._replace(job=0), "actor/entropy", False),
+        (ONE, TWO._replace(gone=True), "actor/entropy", False),
+    ],
+)
+def test_two_jobs_that_write_one_run_are_named(first, second, key, named):
+    run = run_of(steps(20), status=STATUS._replace(writer=first))
+    other = MetricRows((key,), [1], [[0.5]], [1])
+    take(run, other, status=STATUS._replace(path="logs/b.log", writer=second))
+    said = "two trainings write into it: python a.py (process 1) and python b.py (process 2)"
+    assert two_jobs(run) == said * named
+    pieces = [*source_pieces(run, {"sources": "i"})]
+    assert pieces == [("two trainings write into it (i)", "warning")] * named
 
 
 # -- files that are no log -------------------------------------------------------------------------

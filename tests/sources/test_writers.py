@@ -162,6 +162,29 @@ TRAINER = f"{sys.executable} -c 'import sys, time; print(\"begun\", file=sys.std
 
 
 @pytest.mark.parametrize(
+    ("jobs", "is_another"),
+    [
+        ([TRAINER, TRAINER], True),
+        ([f"( {TRAINER} ) | cat"] * 2, True),
+        ([f"{TRAINER} & {TRAINER}"], False),
+        ([f"{TRAINER} & sleep 600 & cat"], False),
+        ([TRAINER, f"{TRAINER} & exec -a ray::WorkerDict {TRAINER}"], True),
+        ([TRAINER, f"( exec -a ray::WorkerDict {TRAINER} )"], False),
+        ([TRAINER, f"( exec -a wandb-core {TRAINER} )"], False),
+    ],
+)
+def test_a_job_that_writes_the_log_of_another_is_named(log, jobs, is_another):
+    shells = [started(job, log) for job in jobs]
+    try:
+        found = writer(scanned(log), log)
+        assert bool(found.beside) is is_another
+        assert not is_another or "python" in found.beside
+    finally:
+        for shell in shells:
+            end(shell)
+
+
+@pytest.mark.parametrize(
     "through", ["", "| tee /dev/null", "| grep --line-buffered . | cat"]
 )
 def test_a_shell_that_goes_on_is_no_writer(log, through):

@@ -79,6 +79,38 @@ def began_anew(run: Run) -> bool:
     )
 
 
+@cached_by_revision
+def two_jobs(run: Run) -> str:
+    """Say that two jobs write one log of a run, or the same metrics into two of one format; empty
+    where no two are known. Ranks, workers and helpers are of the job that started them.
+    """
+    pair = [name.partition(", which")[0] for name in next(_pairs(run), ())]
+    return f"two trainings write into it: {' and '.join(pair)}" if pair else ""
+
+
+def _pairs(run: Run) -> Iterator[tuple[str, str]]:
+    """Yield each two processes of two jobs that do the same."""
+    written = [
+        (one, by)
+        for one in run.sources.values()
+        if (by := one.status.writer) and by.job and not by.gone
+    ]
+    for at, (state, one) in enumerate(written):
+        if one.beside:
+            yield one.words, one.beside
+        for other, two in written[:at]:
+            if two.job != one.job and _are_alike(state, other):
+                yield two.words, one.words
+
+
+def _are_alike(one: SourceState, other: SourceState) -> bool:
+    """Return whether two sources have mostly the same metrics in one format."""
+    shared = one.metrics & other.metrics
+    return one.status.format == other.status.format and 2 * len(shared) > len(
+        one.metrics
+    )
+
+
 def evidence(run: Run, now: float) -> Evidence | None:
     """Return the best evidence that a run lives or lived just now, None where there is only a
     file's time.
