@@ -305,11 +305,13 @@ class MonitorApp(TerminalApp):
         if self._judge_later:
             self._judge_later.stop()
             self._judge_later = None
+        has_ended = bool(monitor.urgent)
         if not monitor.judge(now, monotonic() + JUDGING, self._picked or ""):
             is_first = len(monitor.verdicts) < len(monitor.runs)
             wait = _LEAST_WAIT if is_first else _REST
             self._judge_later = self.set_timer(wait, self._judge_on)
-            return
+            if not (has_ended and self._changes):
+                return
         attention = self._attention
         attention.note_judged(monitor.verdicts, now)
         if self._changes is None:
