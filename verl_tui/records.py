@@ -279,6 +279,7 @@ class Writer(NamedTuple):
     """The process on this host that holds a log open for writing, or created it."""
 
     pid: int
+    """0 where it is only known to be gone."""
     name: str
     """Command as in the process list; empty if hidden."""
     gone: bool = False
@@ -297,9 +298,14 @@ class Writer(NamedTuple):
     @property
     def words(self) -> str:
         """Name it: `python train.py (process 4711)`."""
+        if not self.pid:
+            return self.name
         if self.by_name:
             return f"process {self.pid}, which began the event file,"
         return f"{self.name or 'a process'} (process {self.pid})"
+
+
+CLOSED = Writer(0, "what wrote to standard input", gone=True)
 
 
 class SourceStatus(NamedTuple):
