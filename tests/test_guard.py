@@ -54,6 +54,7 @@ def deaf(monkeypatch):
     monkeypatch.setattr("signal.signal", lambda *_: None)
 
 
+ERROR = 'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\nValueError: no\n'
 HEALTHY, BROKEN = [0.03] * 20, [0.03] * 20 + [0.3] * 8
 
 
@@ -257,6 +258,34 @@ def test_words(tmp_path, words, code, said, deaf, capsys):
     error = capsys.readouterr().err
     assert said in error
     assert error.count("\n") <= 1
+
+
+LINE = "step:{} - actor/entropy:0.5 - critic/score/mean:0.3\n".format
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "end"),
+    [
+        ("".join(map(LINE, range(1, 9))), 0, ("ended?", 8)),
+        (LINE(1) + LINE(2).strip(), 0, ("ended?", 2)),
+        (LINE(1) + ERROR, 0, ("crashed", 1)),
+        ("remember the milk\n", 3, ("ended?", None)),
+        ("", 3, ("ended?", None)),
+    ],
+)
+def test_the_end_of_standard_input_is_an_end(
+    text, code, end, deaf, capsys, monkeypatch
+):
+    here, there = os.pipe()
+    monkeypatch.setattr("verl_tui.sources.pipe.descriptor", here)
+    os.write(there, text.encode())
+    os.close(there)
+    assert main(["guard", "-"]) == code
+    said = capsys.readouterr()
+    last = json.loads(said.out.splitlines()[-1])
+    assert (last["event"], last["state"], last["step"]) == ("ended", *end)
+    assert ("nothing readable in standard input" in said.err) is (code == 3)
+    os.close(here)
 
 
 # -- new bests -------------------------------------------------------------------------------------

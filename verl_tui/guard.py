@@ -20,11 +20,12 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from verl_tui.failures import note_failure
-from verl_tui.given_files import is_there, why
+from verl_tui.given_files import NothingError, is_there, why
 from verl_tui.health.finding import Finding, Severity
 from verl_tui.health.next_step import next_step
 from verl_tui.plain_data import mapped
 from verl_tui.reading import refreshes
+from verl_tui.records import CLOSED
 from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.checkpoints import Best, BestBy, best
 from verl_tui.runs.views.signs_of_life import unattended
@@ -87,10 +88,12 @@ def _is_better(found: Best, known: Best | None) -> bool:
 
 def is_over(run: Run, now: float) -> bool:
     """Return whether a run has ended: a log without a writer on this host may be a copy that goes
-    on with its next piece, and the last lines of a crash may say what they are about.
+    on with its next piece, and the last lines of a crash may say what they are about. Of standard
+    input nothing more comes.
     """
     may_go_on = unattended(run) and not overdue(run, waited(run, now) or 0.0)
     is_written = 0 <= now - (run.modified or 0.0) < _SETTLED
+    is_written &= CLOSED not in [one.writer for one in run.statuses]
     return state(run, now) in OVER and not may_go_on and not is_written
 
 
@@ -181,9 +184,16 @@ def follow(
             now = time.time()
             yield now, follower.tick(now)
             if follower.done:
+                if all(map(_is_empty, monitor.runs.values())):
+                    raise NothingError("nothing readable in standard input")
                 break
             if len(none := follower.unreadable) == len(monitor.runs):
                 say(f"nothing readable so far in {', '.join(none)}; it is waited for")
+
+
+def _is_empty(run: Run) -> bool:
+    """Return whether standard input was closed without a record."""
+    return all(one.writer == CLOSED and not one.records for one in run.statuses)
 
 
 # -- what happens, for programs --------------------------------------------------------------------

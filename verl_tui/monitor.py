@@ -70,6 +70,10 @@ class Monitor:
         self._judges: dict[str, Judge] = {}
         self._due: list[str] = []
         """Names of the runs that are still to be judged, the next one last."""
+        self.urgent: list[str] = []
+        """Names of the runs that showed an end since they were judged last: they are judged before
+        all others.
+        """
         self._newest: dict[str, float] = {}
         """Time of each run's newest batch, apart from those with what lay there at the start."""
         self._broken: dict[tuple[str, str], str] = {}
@@ -147,7 +151,8 @@ class Monitor:
             known = self.verdicts
             if not self._due:
                 self._due = sorted(self._judges, key=known.__contains__)[::-1]
-            self._due.append(first)
+            self._due += [*self.urgent, first]
+            self.urgent.clear()
             while self._due:
                 name = self._due.pop()
                 if judge := self._judges.get(name):  # else it is gone
@@ -204,7 +209,7 @@ class Monitor:
         """Have a run take a batch in; an error ends its source alone, whose status says why."""
         name = batch.run
         run = self._behind.get(name) or self.runs.get(name) or self._show(Run(name))
-        source = name, batch.status.path
+        source, before = (name, batch.status.path), _ends(run)
         try:
             if source not in self._broken:
                 run.apply(batch, now)
@@ -217,6 +222,7 @@ class Monitor:
                 run.apply(batch._replace(records=(), status=status), now)
         if self._read:
             self._newest[name] = now
+            self.urgent += [name] * (_ends(run) != before)
         if run.samples.size:
             self._bound_samples()
         if name in self._behind and _is_read(run, self.runs[name]):
@@ -278,6 +284,13 @@ class Monitor:
             self.verdicts.pop(name, None)
             self._judges[name] = Judge(self.guide, run)
         return run
+
+
+def _ends(run: Run) -> tuple[object, ...]:
+    """Return what shows that a run has ended: its last words, a process that is gone."""
+    statuses = run.statuses
+    gone = sum(bool(one.writer and one.writer.gone) for one in statuses)
+    return run.outcome, gone, sum(one.unheld for one in statuses)
 
 
 def _is_read(run: Run, preview: Run) -> bool:

@@ -279,6 +279,7 @@ class Writer(NamedTuple):
     """The process on this host that holds a log open for writing, or created it."""
 
     pid: int
+    """0 where it is only known to be gone."""
     name: str
     """Command as in the process list; empty if hidden."""
     gone: bool = False
@@ -287,13 +288,24 @@ class Writer(NamedTuple):
     """True if only the file's name shows it: it created the file, but may no longer write it."""
     stopped: bool = False
     """True if it is stopped until it is continued: SIGSTOP, Ctrl+Z."""
+    began: float = 0.0
+    """When it began, in seconds since the epoch; 0 where only the file's name shows it."""
+    job: int = 0
+    """The group of the processes that were started with it, 0 where that is not known."""
+    beside: str = ""
+    """Names a process of another job that writes the same file."""
 
     @property
     def words(self) -> str:
         """Name it: `python train.py (process 4711)`."""
+        if not self.pid:
+            return self.name
         if self.by_name:
             return f"process {self.pid}, which began the event file,"
         return f"{self.name or 'a process'} (process {self.pid})"
+
+
+CLOSED = Writer(0, "what wrote to standard input", gone=True)
 
 
 class SourceStatus(NamedTuple):

@@ -5,8 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import pytest
 from command_line import placed
 from planted import (
+    STATUS,
     TUTORIAL,
     batch,
     ids,
@@ -19,24 +21,46 @@ from planted import (
 from verl_tui.health.conditions import KINDS, Kind
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.health.judge import Judge
+from verl_tui.records import Progress
 from verl_tui.runs.run import Run
 
 if TYPE_CHECKING:
     from verl_tui.health.conditions.column import Judged
 
 
-def test_message_has_numbers_steps_and_minutes():
+AT = [70.0 * step + 7 * 3600 * (step > 80) for step in range(1, 100)]
+"""When steps were done, with a pause of seven hours."""
+
+
+@pytest.mark.parametrize("watched", [False, True])
+@pytest.mark.parametrize(
+    ("bar", "times", "long"),
+    [
+        ((), (), "≈ 41 min"),
+        ((), AT, "7.7 h"),
+        ((*enumerate(AT, 1),), (), "7.7 h"),
+        # the bar is drawn after its step's line
+        ((*enumerate(AT[:-1], 1),), (), "7.7 h"),
+        ((*enumerate(AT[70:], 71),), (), "≈ 7.7 h"),
+    ],
+)
+def test_message_has_numbers_steps_and_how_long_they_took(bar, times, long, watched):
     columns = {
         "ppo/kl_div": [0.03] * 64 + [0.2, 0.21] * 17 + [0.31],
         "timing_s/step": [70.0] * 99,
+        **dict.fromkeys(TUTORIAL, [64.0] * 99),
     }
-    found = next(
-        one for one in judge(planted(columns, TUTORIAL)).findings if one.id == "kl-high"
+    run = Run("r")
+    shown = [Progress(step, elapsed=passed) for step, passed in bar]
+    dated = [1.7e9 + at for at in times]
+    records = [*shown, rows(columns, times=dated)]
+    status = STATUS._replace(format="tutorial JSONL")
+    run.apply(batch(*records, status=status, live=watched), now=0.0)
+    found = next(one for one in judge(run).findings if one.id == "kl-high")
+    said = (
+        f"policy KL has stayed above 0.1 for 35 steps ({long}): mean 0.208, last 0.31"
     )
-    assert (
-        found.message
-        == "policy KL has stayed above 0.1 for 35 steps (≈ 41 min): mean 0.208, last 0.31"
-    )
+    assert found.message == said
     assert (found.since_step, found.step) == (65, 99)
 
 

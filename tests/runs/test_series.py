@@ -7,14 +7,16 @@ from __future__ import annotations
 import math
 from array import array
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from run_views import make_run
 
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor
-from verl_tui.records import Batch, MetricRows, SourceStatus
+from verl_tui.records import Batch, Event, EventKind, MetricRows, SourceStatus, Writer
 from verl_tui.runs.run import Run
+from verl_tui.sources.discovery.finder import Discovery
 
 NOW = 1_800_000_000.0
 STATUS = SourceStatus(path="x", format="f", modified=NOW)
@@ -108,6 +110,30 @@ def test_a_run_knows_its_constants():
     assert run.constants == {"actor/lr"}
     assert run.is_constant("actor/lr")
     assert not run.is_constant("critic/score/mean")
+
+
+@pytest.mark.parametrize(
+    ("records", "writer"),
+    [
+        ([Event(EventKind.TRACEBACK, "RuntimeError: no", 9)], None),
+        ([], Writer(1, "python", gone=True)),
+    ],
+)
+def test_of_many_runs_one_that_has_news_of_its_end_is_judged_first(records, writer):
+    monitor = Monitor(Config())
+    monitor.apply(Discovery((), (), (), read=True), NOW)
+    for name in "abcd":
+        monitor.apply(rows([(1, 0.5)], 1, run=name), NOW)
+    monitor.judge(NOW)
+    for name in "abcd":
+        monitor.apply(rows([(2, 0.5)], 2, run=name), NOW)
+    status = monitor.runs["d"].statuses[0]._replace(writer=writer)
+    monitor.apply(Batch("d", status, tuple(records), live=True), NOW)
+    before = {**monitor.verdicts}
+    assert not monitor.judge(NOW, -math.inf)
+    new = [name for name in before if monitor.verdicts[name] is not before[name]]
+    assert new == ["d"]
+    assert [one.id for one in monitor.verdicts["d"].findings] == ["crash"]
 
 
 def test_many_runs_that_grow_are_judged_in_turn_and_the_shown_one_each_time():

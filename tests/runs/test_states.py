@@ -24,8 +24,10 @@ from verl_tui.records import (
     SourceStatus,
     Writer,
 )
+from verl_tui.rendering.session.snapshot import source_pieces
 from verl_tui.runs.run import Run
 from verl_tui.runs.views.checkpoints import best
+from verl_tui.runs.views.signs_of_life import two_jobs
 from verl_tui.runs.views.state import State, remaining, state, time_left
 
 if TYPE_CHECKING:
@@ -105,6 +107,7 @@ SHUT = STATUS._replace(problem="permission denied")
 EVENTS = SourceStatus(
     "tb/events.out.tfevents.1.h.4711.0", "tensorboard events", rank=6, modified=T
 )
+AGAIN = STATUS._replace(writer=Writer(4712, "python train.py", began=T + 300))
 BEGAN = Writer(4711, "", by_name=True)
 BEGAN_GONE = Writer(4711, "", gone=True, by_name=True)
 LOST = EVENTS._replace(writer=BEGAN_GONE)
@@ -159,6 +162,20 @@ def live(
         (
             [read(steps(20), TOTAL, status=GONE), live(steps(1, 21), at=1, status=GONE)],
             10, State.ENDED, {"crash": WARNING},
+        ),
+        (
+            [read(steps(20), TOTAL, status=LOST), read(steps(20), status=GONE), live(steps(1, 1), at=9, status=GONE)],
+            10, State.RUNNING, {},
+        ),
+        # another process that has it open starts, until its first step in any file
+        ([read(steps(20), TOTAL, status=GONE), live(at=310, status=AGAIN)], 320, State.WAITING, {}),
+        ([read(steps(20), TOTAL, status=LOST), read(steps(20), status=AGAIN)], 600, State.WAITING, {}),
+        ([read(steps(20), TOTAL, status=STATUS._replace(modified=T - HOUR)), read(status=AGAIN._replace(modified=T - HOUR))], 310, State.WAITING, {}),
+        ([read(steps(20), TOTAL, status=GONE), live(at=310, status=AGAIN)], 3 * HOUR, State.WAITING, {"hang": WARNING}),
+        ([read(steps(20), TOTAL, status=GONE), live(steps(1, 21), at=330, status=AGAIN)], 340, State.RUNNING, {}),
+        (
+            [read(steps(20), TOTAL, status=GONE), live(at=310, status=AGAIN), live(steps(1, 21), at=330, status=EVENTS)],
+            340, State.RUNNING, {},
         ),
         # an error is reported at once, and withdrawn when steps go on
         ([read(steps(20), TOTAL, ERROR)], 1, State.RUNNING, {"crash": WARNING}),
@@ -454,6 +471,31 @@ def test_a_start_after_a_kill_waits_for_its_first_step():
     )
     assert state(run, T + 902) is State.RUNNING
     assert [one.step for one in run.restarts] == [11]
+
+
+ONE, TWO = Writer(1, "python a.py", job=1), Writer(2, "python b.py", job=2)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "key", "named"),
+    [
+        (ONE, TWO, "actor/entropy", True),
+        (ONE._replace(beside=TWO.words), None, "actor/entropy", True),
+        # a trainer's other half, its rank, what cannot be seen or is gone
+        (ONE, TWO, "orchestrator/queue", False),
+        (ONE, TWO._replace(job=1), "actor/entropy", False),
+        (ONE, TWO._replace(job=0), "actor/entropy", False),
+        (ONE, TWO._replace(gone=True), "actor/entropy", False),
+    ],
+)
+def test_two_jobs_that_write_one_run_are_named(first, second, key, named):
+    run = run_of(steps(20), status=STATUS._replace(writer=first))
+    other = MetricRows((key,), [1], [[0.5]], [1])
+    take(run, other, status=STATUS._replace(path="logs/b.log", writer=second))
+    said = "two trainings write into it: python a.py (process 1) and python b.py (process 2)"
+    assert two_jobs(run) == said * named
+    pieces = [*source_pieces(run, {"sources": "i"})]
+    assert pieces == [("two trainings write into it (i)", "warning")] * named
 
 
 # -- files that are no log -------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from command_line import placed
-from log_reading import NOW, Followed, Watch, follow_feed, values
+from log_reading import NOW, Followed, Watch, follow_feed, notes, values
 
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor
@@ -111,6 +111,38 @@ def test_replaced_by_a_longer_copy_of_itself(log, tmp_path):
     copy.rename(log.path)
     assert [list(r.steps) for r in log.read()] == [[3]]
     assert log.run.restarts == []
+
+
+@pytest.mark.parametrize("emptied", [False, True])
+@pytest.mark.parametrize("named", [False, True])
+def test_a_log_that_is_moved_is_read_where_its_writer_goes_on(tmp_path, named, emptied):
+    path = tmp_path / "grpo.jsonl"
+    append(path, line(1) + line(2))
+    watch = Watch(path if named else tmp_path)
+    watch.look()
+    moved = path.with_name("grpo.jsonl.2")
+    with path.open("ab", 0) as writer:
+        if emptied:
+            os.truncate(path, 0)
+        path.rename(moved)
+        path.with_name("grpo.jsonl.3").write_text("another's\n")
+        watch.look(search=False)
+        writer.write((line(3) + line(4)).encode())
+        found = watch.look()[0]
+        (run,) = watch.runs.values()
+        assert (run.step, len(run.restarts), found.problems) == (4, emptied, ())
+        assert notes(run) == "moved while it was written: read as grpo.jsonl.2"
+        writer.write(line(5).encode())
+        watch.look()
+        assert run.step == 5
+    append(path, line(6))
+    watch.look()
+    watch.look()
+    assert (run.step, notes(run)) == (6, "")
+    moved.unlink()
+    path.unlink()
+    watch.look()
+    assert run.statuses[0].problem == "no such file or directory"
 
 
 def test_a_line_that_never_ends_is_given_up(log, monkeypatch):

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,9 +44,9 @@ def writer(writers: Writers, log: Path) -> Writer:
     return found
 
 
-@pytest.fixture
-def trainer(log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A process whose standard output is the log, until its input ends."""
+@contextmanager
+def training(log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Have a process whose standard output is the log, until its input ends."""
     with log.open("ab") as out:
         process = subprocess.Popen(
             [sys.executable, "-c", SLEEPER], stdin=subprocess.PIPE, stdout=out
@@ -53,6 +54,12 @@ def trainer(log: Path) -> Iterator[subprocess.Popen[bytes]]:
     yield process
     process.kill()
     process.communicate()
+
+
+@pytest.fixture
+def trainer(log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    with training(log) as process:
+        yield process
 
 
 def test_the_process_that_holds_a_log_is_named(log, trainer):
@@ -76,10 +83,29 @@ def test_a_writer_that_is_killed_is_gone_at_the_next_look(log, trainer):
     assert writers.refresh()
     found = writer(writers, log)
     assert (found.pid, found.gone) == (trainer.pid, True)
-    assert writers.unknown([log]) == [], "whoever holds it still is no writer"
-    with log.open("a") as file:
-        file.write("step:2 - a:1\n")
-    assert writers.unknown([log]) == [log], "somebody else has taken it up"
+    assert writers.unknown([log]) == [log], "somebody may take it up"
+
+
+@pytest.mark.parametrize(
+    ("before", "grows", "is_named"), [(0, False, True), (5, False, False), (5, True, True)]
+)  # fmt: skip
+def test_who_began_before_the_writer_ended_is_the_next_one_only_where_the_log_grows(
+    log, trainer, before, grows, is_named, monkeypatch
+):
+    writers = scanned(log)
+    seen = psutil.Process(trainer.pid).create_time() + before
+    monkeypatch.setattr("time.time", lambda: seen)
+    writers.refresh()
+    trainer.kill()
+    trainer.wait()
+    writers.refresh()
+    with training(log) as other:
+        log.write_text("step:2 - a:1\n" * (1 + grows))
+        writers.scan([log])
+        found = writer(writers, log)
+        expected = other if is_named else trainer
+        assert (found.pid, found.gone) == (expected.pid, not is_named)
+        assert abs(found.began - seen) < 60
 
 
 def test_behind_a_tee_the_trainer_is_named(log):
@@ -133,6 +159,29 @@ def end(shell: subprocess.Popen[bytes]) -> None:
 
 
 TRAINER = f"{sys.executable} -c 'import sys, time; print(\"begun\", file=sys.stderr, flush=True); time.sleep(600)'"
+
+
+@pytest.mark.parametrize(
+    ("jobs", "is_another"),
+    [
+        ([TRAINER, TRAINER], True),
+        ([f"( {TRAINER} ) | cat"] * 2, True),
+        ([f"{TRAINER} & {TRAINER}"], False),
+        ([f"{TRAINER} & sleep 600 & cat"], False),
+        ([TRAINER, f"{TRAINER} & exec -a ray::WorkerDict {TRAINER}"], True),
+        ([TRAINER, f"( exec -a ray::WorkerDict {TRAINER} )"], False),
+        ([TRAINER, f"( exec -a wandb-core {TRAINER} )"], False),
+    ],
+)
+def test_a_job_that_writes_the_log_of_another_is_named(log, jobs, is_another):
+    shells = [started(job, log) for job in jobs]
+    try:
+        found = writer(scanned(log), log)
+        assert bool(found.beside) is is_another
+        assert not is_another or "python" in found.beside
+    finally:
+        for shell in shells:
+            end(shell)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from verl_tui.indicators import INDICATORS
 from verl_tui.means import gathered
 from verl_tui.metrics import describe
 from verl_tui.runs.views.provenance import has_estimated_steps
-from verl_tui.runs.views.signs_of_life import evidence
+from verl_tui.runs.views.signs_of_life import evidence, two_jobs
 from verl_tui.runs.views.state import (
     State,
     ahead,
@@ -461,6 +461,8 @@ def source_lines(sources: Iterable[Data], run: Run, text_is: str = "") -> _NoteL
             text.append(f", {counted(unreadable, 'unreadable line')}", "not dim yellow")
         yield 2, text
         yield from _trouble(group, unreadable)
+    if both := two_jobs(run):
+        yield 2, Text(both, "yellow")
 
 
 def _trouble(sources: Sequence[SourceState], unreadable: int) -> _NoteLines:

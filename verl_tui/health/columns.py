@@ -218,7 +218,7 @@ def _finding(
         **known,
         "title": title,
         "key": key if is_alone else f"{key} ({rule.title})",
-        "long": context.duration(newest - since + 1),
+        "long": context.duration(since, newest),
         "newest": f"{number(known['last'])} at step {newest}",
         "note": f" ({_multiple(rule, limit)})" if limit.words else "",
         "says": rule.says,

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.means import finite
 from verl_tui.metrics import modern
 from verl_tui.runs.time.forecast import pace
+from verl_tui.runs.time.step_clocks import logged_seconds
 from verl_tui.runs.views.state import State, state
 from verl_tui.toml_tables import toml_table
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,13 +53,16 @@ class RuleContext(NamedTuple):
         usual = pace(self.run)
         return usual.seconds if usual else 0.0
 
-    def duration(self, steps: int) -> str:
-        """Return a number of steps in words, with minutes if the pace is known: `35 steps (≈ 40
-        min)`.
+    def duration(self, since: int, step: int) -> str:
+        """Return how many steps a stretch has, and how long they took: `35 steps (40 min)` by the
+        log, `≈` where the usual pace stands in for some.
         """
-        words = f"{steps:,} step" + ("" if steps == 1 else "s")
-        usual = self.step_seconds
-        return f"{words} (≈ {minutes(steps * usual)})" if usual else words
+        before = since - 1
+        dated, seconds = logged_seconds(self.run, before, step)
+        seconds += (dated - before) * self.step_seconds
+        about = "≈ " if dated > before else ""
+        long = f" ({about}{minutes(seconds)})" if seconds else ""
+        return counted(step - before, "step") + long
 
     def key_of(self, indicator: str, metrics: Sequence[str]) -> str | None:
         """Return the log's own key of an indicator, or of a metric if no indicator is named."""

@@ -17,6 +17,7 @@ from verl_tui.rendering.text.piece import (
 )
 from verl_tui.rendering.text.table import WIDEST, FittedTable, TextColumn, stacked
 from verl_tui.runs.views.provenance import leading
+from verl_tui.runs.views.signs_of_life import two_jobs
 from verl_tui.text import one_line
 from verl_tui.times import age
 
@@ -87,6 +88,7 @@ def _unreached(server: Unreached, now: float) -> str:
 def _sources(run: Run, view: View, width: int) -> Iterator[Pieces]:
     leads, items = leading(run), _grouped(run.sources.values())
     yield [("sources", "heading")]
+    yield from paragraph(two_jobs(run), "warning", width)
     if not items:
         yield [("none", "dim")]
         return

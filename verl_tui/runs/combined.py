@@ -59,8 +59,18 @@ def continued(states: Iterable[SourceState]) -> list[tuple[SourceState, SourceSt
     return [
         (before, after)
         for before, after in pairwise(ordered)
-        if before.status.format == after.status.format and _continues(before, after)
+        if before.status.format == after.status.format
+        and not _is_aside(before, after)
+        and _continues(before, after)
     ]
+
+
+def _is_aside(newer: SourceState, older: SourceState) -> bool:
+    """Return whether a source began anew while we watched, after the other had ended: a rotation
+    put that aside.
+    """
+    arrived = newer.life.arrived or 0.0, older.life.arrived or 0.0
+    return newer.segment > 0 and arrived[0] > arrived[1]
 
 
 def _continues(before: SourceState, after: SourceState) -> bool:

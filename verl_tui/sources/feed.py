@@ -103,6 +103,8 @@ class Feed:
 
     def scan(self) -> Discovery:
         """Search for new runs and files; a run keeps its first name."""
+        read = ((one.source.path, one.file) for one in self._readers.values())
+        self._finder.moved = {path: at for path, at in read if at not in (None, path)}
         with debug_log.timed("searched"):
             discovery = self._finder.scan()
         dropped = self._owners.forget(self._finder.changed)
@@ -128,7 +130,8 @@ class Feed:
             # A directory is one for each format of the files in it.
             kind = f"{_kind(file)} " if is_folder(file.path) else ""
             key = name, f"{kind}{file.path}"
-            if key not in self._readers:
+            is_read = file.path in self._finder.moved.values()
+            if key not in self._readers and not is_read:
                 count = sum(known == name for known, _ in self._readers)
                 at = self._owners.ordinal(name, file, count)
                 placed = file._replace(ordinal=at)

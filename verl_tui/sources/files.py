@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -152,7 +153,8 @@ class Tail:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path = self.place = path
+        """The file, and where it was read last."""
         self.offset = 0
         """Bytes read so far."""
         self.size = 0
@@ -174,7 +176,7 @@ class Tail:
         Raises:
             OSError: The file is gone or may not be read.
         """
-        path = newest_checkpoint_file(self.path)
+        path = self.place = self._found()
         known = path.stat()
         self.size = known.st_size
         self.modified = known.st_mtime
@@ -194,6 +196,17 @@ class Tail:
         self.last = (self.last + data[-_PRINT:])[-_PRINT:]
         self.offset += len(data)
         return Chunk(data, more=bool(data) and self.offset < known.st_size)
+
+    def _found(self) -> Path:
+        """Return where the file lies: a rotation moves it away beneath a writer that goes on."""
+        path = newest_checkpoint_file(self.path)
+        if self.identity and not is_file(path):
+            with suppress(OSError), os.scandir(path.parent) as entries:
+                for one in entries:
+                    is_it = one.name.startswith(path.name)
+                    if is_it and one.inode() == self.identity[1]:
+                        return Path(one.path)
+        return path
 
     def _check(self, descriptor: int, identity: tuple[int, int]) -> str | None:
         """Return why the file is not the one we have been reading, and start over; None if it

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from time import time
 
-from verl_tui.records import Record, Records, Unreadable
+from verl_tui.records import CLOSED, Record, Records, SourceStatus, Unreadable
 from verl_tui.sources.files import CHUNK, Chunk, Tail, why_unread
 from verl_tui.sources.formats import HEAD
 from verl_tui.sources.formats.catalog import FORMATS
@@ -93,8 +93,8 @@ class HeldReader(Reader):
         return ()
 
     def finish(self) -> Sequence[Record]:
-        """Report that what is held is no text, if so."""
-        why = why_unread(self.held)
+        """Report that what is held is no text, if so, once."""
+        why, self.held = why_unread(self.held), b""
         return () if why is None else (Unreadable(1, why, ""),)
 
     def recognised(self) -> Format | None:
@@ -165,11 +165,19 @@ class PipeSource(FileSource):
         return str(PATH)  # which leads to another place in each process
 
     def read(self) -> tuple[Records, bool]:
-        """Return the records of the next bytes, and whether more wait."""
+        """Return the records of the next bytes, and whether more wait; at its end the last ones."""
+        had_ended = self._pipe.ended
         records, more = super().read()
         if isinstance(self._reader, HeldReader):
             records = self._begin(self._reader, self._reader.recognised())
+        if self._pipe.ended and not had_ended:
+            records = (*records, *self.finish())
         return records, more
+
+    def status(self) -> SourceStatus:
+        """Return how it is doing; who wrote to it is gone where nothing more can come."""
+        is_over = self._pipe.ended and not self._pipe.patience
+        return super().status()._replace(writer=CLOSED if is_over else None)
 
     def finish(self) -> Records:
         """Return what only waits for its end; while the format is unknown, silence means

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from verl_tui.given_files import why
 from verl_tui.records import Record, Records, Restart, SourceStatus, digest
 from verl_tui.sources.files import CHUNK, Chunk, Source, Tail
+from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +46,18 @@ class FileSource(Source):
     @property
     def note(self) -> str | None:
         """Return a remark on its figures, None without one."""
-        return self._reader.note
+        note, place = self._reader.note, self.place
+        moved = f"moved while it was written: read as {one_line(place.name)}"
+        said = (moved if place != self.path else None, note)
+        return "; ".join(filter(None, said)) or None
+
+    @property
+    def place(self) -> Path:
+        """The file that is read, elsewhere than at its path where it was moved beneath its
+        writer.
+        """
+        tail = self._tail
+        return self.path if tail.place == tail.path else tail.place
 
     def read(self) -> tuple[Records, bool]:
         """Return the records of the next bytes, and whether more wait."""

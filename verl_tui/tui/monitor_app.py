@@ -316,12 +316,19 @@ class MonitorApp(TerminalApp):
         if self._judge_later:
             self._judge_later.stop()
             self._judge_later = None
+        has_ended = bool(monitor.urgent)
         if not monitor.judge(now, monotonic() + JUDGING, self._picked or ""):
             is_first = len(monitor.verdicts) < len(monitor.runs)
             wait = _LEAST_WAIT if is_first else _REST
             self._judge_later = self.set_timer(wait, self._judge_on)
+            if has_ended and self._changes:
+                self._tell(now)
             return
-        attention = self._attention
+        self._tell(now)
+
+    def _tell(self, now: float) -> None:
+        """Notify of what the verdicts have that is new."""
+        monitor, attention = self.monitor, self._attention
         attention.note_judged(monitor.verdicts, now)
         if self._changes is None:
             gc.freeze()  # so do verdicts: of 5,000 runs a search takes a second

@@ -99,7 +99,7 @@ def dead_groups(context: RuleContext) -> Found | str:
     now = context.at(facts["at"])
     severity, why, advice = _cause(now)
     short = _CLAUSE_END.split(why.removeprefix("; "))[0]
-    long = context.duration(facts["at"] - facts["since"] + 1)
+    long = context.duration(facts["since"], facts["at"])
     finding = rule.finding(
         {**facts, "title": rule.title + share.words, "long": long}
         | {"figures": _figures(now), "cause": why}

@@ -16,6 +16,7 @@ from verl_tui.rendering.session.run_order import RunListing, Selection
 from verl_tui.rendering.text.numbers import percent_done
 from verl_tui.rendering.text.piece import short_run_names, size_text
 from verl_tui.rendering.text.search import Matches
+from verl_tui.runs.views.signs_of_life import two_jobs
 from verl_tui.runs.views.state import State, state, unread_form
 from verl_tui.text import one_line
 from verl_tui.times import age
@@ -229,6 +230,8 @@ def source_pieces(run: Run, keys: Mapping[str, str]) -> Iterator[tuple[str, str]
     if run.unreadable:
         words = counted(run.unreadable, "unreadable line")
         yield f"{words} ({keys['sources']})", "warning"
+    if two_jobs(run):
+        yield f"two trainings write into it ({keys['sources']})", "warning"
 
 
 def _problem(statuses: Sequence[SourceStatus], keys: Mapping[str, str]) -> str:

@@ -83,6 +83,19 @@ def _past(run: Run, step: int, time: float) -> tuple[Clock, SourceState | None]:
     return by_timers(run, step).counted_back(step, time, TIMERS), None
 
 
+def logged_seconds(run: Run, since: int, step: int) -> tuple[int, float]:
+    """Return the seconds up to a step by the times in the log, else by its progress bar, behind the
+    first step from `since` on that these date.
+    """
+    bars = [one.bar.counted_back(step, 0.0, _BAR) for one in run.sources.values()]
+    for clock in (run.stated, *bars):
+        if clock.steps and clock.steps[0] < step <= clock.steps[-1]:
+            dated = max(since, clock.steps[0])
+            begun, done = clock.at_each([dated, step])
+            return dated, done - begun
+    return step, 0.0
+
+
 def by_timers(run: Run, step: int) -> Clock:
     """Return the seconds that a run took by its own timers up to each step; a step without one took
     the usual.

@@ -45,26 +45,70 @@ def writer(run: Run) -> Writer | None:
     known.
 
     W&B's own process may outlive the trainer, so it counts only if no other is known. One that is
-    gone is not missed if steps came to its file afterwards, or if it only created the file and
-    another file of the run was written long after.
+    gone is not missed if steps came afterwards, or if it only created its file and another file of
+    the run was written long after.
     """
-    newest = last_written(run) or 0.0
     known = [
         one
         for state in run.sources.values()
-        if (one := state.status.writer)
-        and not (one.gone and _replaced(one, state, newest))
+        if (one := state.status.writer) and not (one.gone and _replaced(run, state))
     ]
     return min(
         known, key=lambda one: (one.name.startswith("wandb"), one.gone), default=None
     )
 
 
-def _replaced(one: Writer, state: SourceState, newest: float) -> bool:
+def _replaced(run: Run, state: SourceState) -> bool:
     """Return whether a run went on without the process that has written one of its files."""
-    if one.by_name:
-        return newest - (state.status.modified or 0.0) > _KEPT_BACK
-    return (state.life.arrived or 0.0) - state.life.orphaned > _LAST_WORDS
+    arrived = max(one.life.arrived or 0.0 for one in run.sources.values())
+    if arrived - state.life.orphaned > _LAST_WORDS:
+        return True
+    by_name = state.status.writer and state.status.writer.by_name
+    later = (last_written(run) or 0.0) - (state.status.modified or 0.0)
+    return bool(by_name and later > _KEPT_BACK)
+
+
+@cached_by_revision
+def began_anew(run: Run) -> bool:
+    """Return whether a process that began after all that the run has shown writes its log."""
+    states = run.sources.values()
+    shown = max(one.life.last(one.status.modified) or 0.0 for one in states)
+    writers = [one.status.writer for one in states]
+    return any(
+        one and not one.gone and one.began > shown + _LAST_WORDS for one in writers
+    )
+
+
+@cached_by_revision
+def two_jobs(run: Run) -> str:
+    """Say that two jobs write one log of a run, or the same metrics into two of one format; empty
+    where no two are known. Ranks, workers and helpers are of the job that started them.
+    """
+    pair = [name.partition(", which")[0] for name in next(_pairs(run), ())]
+    return f"two trainings write into it: {' and '.join(pair)}" if pair else ""
+
+
+def _pairs(run: Run) -> Iterator[tuple[str, str]]:
+    """Yield each two processes of two jobs that do the same."""
+    written = [
+        (one, by)
+        for one in run.sources.values()
+        if (by := one.status.writer) and by.job and not by.gone
+    ]
+    for at, (state, one) in enumerate(written):
+        if one.beside:
+            yield one.words, one.beside
+        for other, two in written[:at]:
+            if two.job != one.job and _are_alike(state, other):
+                yield two.words, one.words
+
+
+def _are_alike(one: SourceState, other: SourceState) -> bool:
+    """Return whether two sources have mostly the same metrics in one format."""
+    shared = one.metrics & other.metrics
+    return one.status.format == other.status.format and 2 * len(shared) > len(
+        one.metrics
+    )
 
 
 def evidence(run: Run, now: float) -> Evidence | None:

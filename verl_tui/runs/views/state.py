@@ -12,6 +12,7 @@ from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.combined import starts
 from verl_tui.runs.time.forecast import expected_step, pace, remaining_seconds
 from verl_tui.runs.views.signs_of_life import (
+    began_anew,
     evidence,
     gpus_work,
     last_troubles,
@@ -235,7 +236,9 @@ def _unheld(run: Run, now: float) -> State:
 
 def _is_starting(run: Run) -> bool:
     """Return whether a run has not made a step since it began."""
-    return run.step is None or starts(run.sources.values(), run.last_record or 0.0)
+    if run.step is None or began_anew(run):
+        return True
+    return starts(run.sources.values(), run.last_record or 0.0)
 
 
 def _is_no_training(run: Run) -> bool:

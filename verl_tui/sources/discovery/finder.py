@@ -44,7 +44,7 @@ from verl_tui.sources.formats import metrics_csv, trackio
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.sources.formats.format import Format
     from verl_tui.sources.http.addresses import Unreached
@@ -146,6 +146,8 @@ class Finder:
     def __init__(self, specs: Sequence[str]) -> None:
         self.specs = tuple(specs)
         self._probe = Probe()
+        self.moved: Mapping[Path, Path | None] = {}
+        """Files that are read where they were moved to."""
         self._within: dict[Path, tuple[object, RunParts]] = {}
         """Times and sizes of each file, and of what SQLite has not put into it yet; the runs."""
         self._begin()
@@ -203,6 +205,8 @@ class Finder:
                     Path(expanded).stat()
                 return [one_spelling(expanded)]
         except OSError as error:
+            if one_spelling(expanded) in self.moved:
+                return []
             problem = reason_of(error)
         except ValueError:  # a zero byte
             pass

@@ -28,7 +28,7 @@ import socket
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
@@ -177,6 +177,8 @@ _MOST_FILES = 512
 _POLL = 0.5
 _RESCAN = 10.0
 """Seconds between two looks through all processes while the writer of some file is not known."""
+_RARELY = 60.0
+"""Seconds between them else: another one may begin to write a file."""
 _SHARE = 50.0
 """The wait for the next look, as a multiple of how long it took: two per cent of a core at most."""
 
@@ -189,6 +191,8 @@ _LATER = 5.0
 """Seconds by which a process may seem to have begun after its own file: clocks are set right now
 and then.
 """
+_EARLIER = 1.0
+"""Seconds by which it may seem to have begun too early: the host's start is a whole second."""
 
 
 @dataclass(slots=True)
@@ -202,7 +206,9 @@ class _Holder:
     """
     inode: Inode
     size: int = 0
-    """Bytes of the file when its writer was seen to be gone."""
+    """Bytes of the file when its writer was last looked at."""
+    alive: float = 0.0
+    """When it was last seen alive, in seconds since the epoch."""
 
 
 class Writers:
@@ -254,23 +260,24 @@ class Writers:
         begun = time.monotonic()
         changed = self.refresh()
         missing = self.unknown(self._wanted)
-        if missing and (changed or begun >= self._next_scan):
-            self.scan(missing)
+        if changed or begun >= self._next_scan or any(map(self._has_grown, missing)):
+            self.scan(self._wanted)
+            pause = _RESCAN if self.unknown(self._wanted) else _RARELY
             took = time.monotonic() - begun
-            self._next_scan = begun + max(_RESCAN, _SHARE * took)
+            self._next_scan = begun + max(pause, _SHARE * took)
 
     def unknown(self, paths: Iterable[Path]) -> list[Path]:
-        """Return the files that no living process is known to write.
-
-        Whoever goes on holding a file when its writer is gone (a shell, an orphan) is of interest
-        once the file grows.
-        """
-        known = {
+        """Return the files that no living process is known to write."""
+        return [
             path
-            for path, one in self._holders.items()
-            if not self.writers[path].gone or one.size == file_size(path)
-        }
-        return [path for path in paths if path not in known]
+            for path in paths
+            if path not in self._holders or self.writers[path].gone
+        ]
+
+    def _has_grown(self, path: Path) -> bool:
+        """Return whether a file has another size than as its writer was last looked at."""
+        known = self._holders.get(path)
+        return bool(known and known.size != file_size(path))
 
     def refresh(self) -> bool:
         """Check the known processes alone; return whether a file has lost its writer."""
@@ -286,10 +293,11 @@ class Writers:
         stopped.
         """
         known = self._holders[path]
-        status = status_of(known.process)
+        status, now = status_of(known.process), time.time()
         gone, stopped = status == psutil.STATUS_DEAD, status == psutil.STATUS_STOPPED
         self.writers[path] = self.writers[path]._replace(gone=gone, stopped=stopped)
         known.size = file_size(path)
+        known.alive = known.alive if gone else now
         held = not known.opened or _inode_at(known.opened) == known.inode
         if not held and not gone:
             del self._holders[path], self.writers[path]
@@ -302,17 +310,32 @@ class Writers:
         unseen: set[int] = set()
         free = stats.keys() - map(wanted.__getitem__, _own(wanted))
         for inode, holders in _holders(wanted, unseen).items():
-            if process := _named(holders):
-                path = wanted[inode]
+            path = wanted[inode]
+            if found := _trainers(self._counted(path, holders)):
+                process = found[0]
                 free.discard(path)
-                self.writers[path] = Writer(process.pid, name_of(process))
+                self.writers[path] = _writer_of(found)
                 self._holders[path] = _Holder(process, holders.get(process, ""), inode)
                 self._is_lost(path)
+        for path in self._holders.keys() & stats.keys():
+            self._holders[path].size = stats[path].st_size
         free = _only_here({path for path in free if stats[path].st_uid not in unseen})
         self.nobodys = (self.nobodys - stats.keys()) | free
         for path in stats.keys() - self._holders.keys():
             self.writers.pop(path, None)
         self.writers |= self._authors.find(free - self._holders.keys(), time.time())
+
+    def _counted(
+        self, path: Path, holders: Iterable[psutil.Process]
+    ) -> list[psutil.Process]:
+        """Return the holders of a file that may be its writer: what its last writer left behind (a
+        shell, an orphan) is of interest once the file grows.
+        """
+        is_left = path in self._holders and self.writers[path].gone
+        if not is_left or self._has_grown(path):
+            return [*holders]
+        since = self._holders[path].alive - _EARLIER
+        return [one for one in holders if one.create_time() >= since]
 
 
 class Authors:
@@ -342,11 +365,12 @@ class Authors:
             modified = self._gone.get(path, info.st_mtime)
             if modified != info.st_mtime or not _is_judged(info, now):
                 continue  # it grew although no process of that number was to be seen
-            latest = float(named[1]) + _LATER
-            alive = any(one.create_time() <= latest for one in _living(pid))
+            alive = _living(pid, float(named[1]) + _LATER)
             if not alive and pid not in contained():
                 self._gone[path] = modified
-            writers[path] = Writer(pid, "", gone=path in self._gone, by_name=True)
+            gone = path in self._gone
+            job = next(map(_job, alive), 0)
+            writers[path] = Writer(pid, "", gone=gone, by_name=True, job=job)
         return writers
 
 
@@ -369,9 +393,9 @@ def _contained() -> Iterator[int]:
         yield from (int(number) for one in spaces for number in one.split()[2:])
 
 
-def _named(holders: Iterable[psutil.Process]) -> psutil.Process | None:
-    """Return the holder to name: the oldest one that writes for itself, else whoever writes to its
-    pipe.
+def _trainers(holders: Iterable[psutil.Process]) -> list[psutil.Process]:
+    """Return the holders that write for themselves, else those that write to their pipe; the oldest
+    first.
 
     None if only a shell is left, which holds the log for a trainer that is not there.
     """
@@ -381,9 +405,36 @@ def _named(holders: Iterable[psutil.Process]) -> psutil.Process | None:
     own = [one for one in programs if programs[one] not in _PROGRAMS["outliving"]]
     trainers = [one for one in own if programs[one] not in _PROGRAMS["helpers"]]
     if not trainers and (behind := _behind(own)):
-        return _named(behind)
-    begun = {one: (one.create_time(), one.pid) for one in trainers or own}
-    return min(begun, key=begun.__getitem__, default=None)
+        return _trainers(behind)
+    return sorted(trainers or own, key=lambda one: (one.create_time(), one.pid))
+
+
+def _writer_of(found: Sequence[psutil.Process]) -> Writer:
+    """Return the oldest of those that write a file, with one that was not started with it."""
+    first, job = found[0], _job(found[0])
+    apart = [one for one in found if job and _job(one) not in (0, job)]
+    beside = [Writer(one.pid, name_of(one)).words for one in apart[:1]]
+    known = Writer(first.pid, name_of(first), began=first.create_time(), job=job)
+    return known._replace(beside="".join(beside))
+
+
+@lru_cache(maxsize=1024)
+def _job(process: psutil.Process) -> int:
+    """Return the group of the processes that were started with one, by its topmost ancestor below a
+    shell; 0 where it was left behind by its group, or works for Ray.
+    """
+    try:
+        line = [process, *process.parents()]
+        ends = (
+            at
+            for at, one in enumerate(line)
+            if one.pid == 1 or one.name() in _PROGRAMS["outliving"]
+        )
+        group = os.getpgid(line[next(ends, len(line)) - 1].pid)
+    except (psutil.Error, OSError):
+        return 0
+    is_left = not psutil.pid_exists(group) or name_of(process).startswith("ray::")
+    return 0 if is_left else group
 
 
 def _behind(readers: Iterable[psutil.Process]) -> list[psutil.Process]:
@@ -440,11 +491,12 @@ def _written_by(pid: int, wanted: Collection[Inode]) -> Iterator[tuple[Inode, st
             yield inode, opened
 
 
-def _living(pid: int) -> list[psutil.Process]:
-    """Return a process; none if it is gone, or only waits to be buried."""
+def _living(pid: int, latest: float = inf) -> list[psutil.Process]:
+    """Return a process; none if it is gone, or only waits to be buried, or began later."""
     with suppress(psutil.Error):
         process = psutil.Process(pid)
-        return [process] if status_of(process) != psutil.STATUS_DEAD else []
+        is_it = process.create_time() <= latest
+        return [process] if is_it and status_of(process) != psutil.STATUS_DEAD else []
     return []
 
 
