@@ -34,7 +34,7 @@ from verl_tui.records import Sample
 from verl_tui.runs.run_id import run_id
 from verl_tui.text import one_line
 from verl_tui.times import age
-from verl_tui.words import counted
+from verl_tui.words import counted, figure
 
 if TYPE_CHECKING:
     from verl_tui.health.guide import Guide
@@ -50,8 +50,6 @@ _FOLLOWED = 4
 _READ, _HEAD, _TAIL = 4 * 2**20, 200, 120
 """Bytes of a dump that are looked at; characters shown of a text's beginning and its end."""
 _ROOM = "twice the room, if the text is sound: a guess"
-_IN_PERCENT = {"share": (100, " %"), "percent": (1, " %")}
-"""Units shown in percent -> what their values are multiplied by, and what stands behind them."""
 _CHANGE = pattern(
     r"(?<![\w./-])(?P<key>[\w./-]{1,80}) (?P<value>[\w.+-]{1,40}) → (?P<proposed>[\w.+-]{0,40}\w)"
 )
@@ -152,9 +150,8 @@ def _chain(around: Moves, found: Finding, after: Sequence[Finding]) -> list[Part
     parts = {}
     for key, step, *values in around.moves:
         about = describe(key)
-        times, sign = _IN_PERCENT.get(about.unit, (1, ""))
-        went = [number(times * one) for one in values]
-        what = f"{one_line(about.label, 80)} {' → '.join(went)}{sign}"
+        went = [figure(one, about.unit, number)[0] for one in values]
+        what = f"{one_line(about.label, 80)} {' → '.join(went)}"
         parts[key] = Part(step, what, step - around.step, key, of.get(key), moved=True)
     for one in (replace(found, since_step=around.step), *after):
         if one.since_step is not None:

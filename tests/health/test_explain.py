@@ -140,7 +140,7 @@ def test_nothing_behind_what_is_looked_at_changes_the_order():
         ("held_out/leash-cut", "first entropy 2.98 → 2.48 (step 106); 4 steps later reference KL "
          "0.172 → 1.65 (step 110); 15 steps later policy collapse (step 125)"),
         ("held_out/explodes-late", "first reward 1 → 0.208 (step 101); at the same step truncated "
-         "share 0 → 91.7 % (step 101); 2 steps later entropy 2.68 → 0.792 (step 103): entropy"),
+         "share 0% → 91.7% (step 101); 2 steps later entropy 2.68 → 0.792 (step 103): entropy"),
         ("held_out/times-hundred", "reward 0.958 → 91.7 (step 70): reward changed its scale"),
         ("held_out/sure-sure-sure", "first reference KL 0.35 → 1.09 (step 18); 16 steps later "
          "reward part varied 0.969 → 0.578 (step 34): reward hacking"),
@@ -162,7 +162,7 @@ RUNS = {
     "swift_log1": "Size does not match at dimension 1",
     "t014_eval": "has no attribute 'get'; {path}/train.log, line 31",
     "t019_resume": "noted: the log started over at step 101",
-    "t019_unbuf": "truncated share 0 → 12.5 % (step 54): responses cut off; nothing else",
+    "t019_unbuf": "truncated share 0% → 12.5% (step 54): responses cut off; nothing else",
     "t116_rloo_raise": f"{JUDGE_503}; {{path}}/train.log, line 59",
     "verl061_collapse": "first reference KL above its band (step 2); 1 step later answers are "
     "alike (step 3); 17 steps later run dead: no entropy, no gradient (step 20)",

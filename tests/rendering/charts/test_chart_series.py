@@ -14,7 +14,6 @@ from verl_tui.rendering.charts.plan import newest_and_best, on_one_scale
 from verl_tui.rendering.charts.title_row import chart_row
 from verl_tui.rendering.text.piece import text_of
 
-
 CREEPING = [0.03 + 0.0002 * at for at in range(40)]
 
 
