@@ -49,6 +49,7 @@ _FOLLOWED = 4
 """Most parts after the break that the line names."""
 _READ, _HEAD, _TAIL = 4 * 2**20, 200, 120
 """Bytes of a dump that are looked at; characters shown of a text's beginning and its end."""
+_START = ", from the start"
 _ROOM = "twice the room, if the text is sound: a guess"
 _CHANGE = pattern(
     r"(?<![\w./-])(?P<key>[\w./-]{1,80}) (?P<value>[\w.+-]{1,40}) → (?P<proposed>[\w.+-]{0,40}\w)"
@@ -156,7 +157,7 @@ def _chain(around: Moves, found: Finding, after: Sequence[Finding]) -> list[Part
     for one in (replace(found, since_step=around.step), *after):
         if one.since_step is not None:
             by = one.since_step - around.step
-            so = ", from the start" * (one.since_step <= around.first)
+            so = _START * (one.since_step <= around.first)
             part = Part(one.since_step, one.headline + so, by, one.key, one.id)
             parts.setdefault(one.key or one.id, part)
     return sorted(parts.values(), key=lambda one: (one.by, one.finding != found.id))
@@ -189,9 +190,9 @@ def _is_sure(one: Part, around: Moves) -> bool:
 
 def _early(chain: Sequence[Part], around: Moves, found: Finding) -> str:
     """Return what is known of a finding that began before any range was usual."""
-    since = f"{found.headline} since step {around.step}"
     if not around.known:
-        return f"{since}, the first that is logged: nothing moved before it"
+        return f"{found.headline}{_START} (step {around.step}, the first that is logged)"
+    since = f"{found.headline} since step {around.step}"
     few = f"only {counted(around.known, 'point')} before it to say what moved first"
     went = ", ".join(one.what for one in chain if one.moved)
     return f"{since}, with {few}" + f"; since the first point: {went}" * bool(went)

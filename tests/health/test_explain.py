@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 NOW = 1_800_000_000.0
 GUIDE = load_guide()
-FIRST = "the first that is logged: nothing moved before it"
+FIRST = ", from the start (step 1, the first that is logged)"
 JUDGE_503 = "RuntimeError: judge model endpoint returned 503"
 
 
@@ -146,7 +146,7 @@ def test_nothing_behind_what_is_looked_at_changes_the_order():
          "reward part varied 0.969 → 0.578 (step 34): reward hacking"),
         ("held_out/destroyed-at-once", "policy collapse since step 2, with only 1 point before it "
          "to say what moved first; since the first point: reward 0.292 → 0, entropy 3.43 → 0.468"),
-        ("tuned/rate-zero", f"nothing learns: learning rate 0 since step 1, {FIRST}"),
+        ("tuned/rate-zero", f"nothing learns: learning rate 0{FIRST}"),
         ("tuned/small-batch", f"of {len({one.id for one in GUIDE.rules})} rules, "),
     ],
 )  # fmt: skip
@@ -156,7 +156,7 @@ def test_the_order_in_trainings_whose_fault_is_known(name, line, tmp_path):
     assert found["line"].startswith(line)
 
 
-CUT = f"responses cut off since step 1, {FIRST}"
+CUT = f"responses cut off{FIRST}"
 RUNS = {
     "lf_dpo_raise": f"{JUDGE_503}; {{path}}/train.log, line 511",
     "swift_log1": "Size does not match at dimension 1",
