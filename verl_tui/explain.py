@@ -191,7 +191,9 @@ def _is_sure(one: Part, around: Moves) -> bool:
 def _early(chain: Sequence[Part], around: Moves, found: Finding) -> str:
     """Return what is known of a finding that began before any range was usual."""
     if not around.known:
-        return f"{found.headline}{_START} (step {around.step}, the first that is logged)"
+        return (
+            f"{found.headline}{_START} (step {around.step}, the first that is logged)"
+        )
     since = f"{found.headline} since step {around.step}"
     few = f"only {counted(around.known, 'point')} before it to say what moved first"
     went = ", ".join(one.what for one in chain if one.moved)
