@@ -97,8 +97,8 @@ def hours_rows(
         return [], [], []
     lines = listed(found)
     figures = [
-        SpeedFigure(label, one["share"], "share", f"{hours} h")
-        for one, (label, hours, *_) in lines
+        SpeedFigure(label, one["share"], "share", time)
+        for one, (label, time, *_) in lines
     ]
     heading, *begins = _speeds(f"where the {found['unit']} went", figures, width)
     rows, starts = [heading], []
