@@ -150,6 +150,13 @@ class TextPanel(Panel):
         """Write the rows again for the new width."""
         self.redraw()
 
+    def on_descendant_focus(self) -> None:
+        """Write the rows again, of which an edge without a frame takes a cell."""
+        if self.has_class("-bare"):
+            self.call_after_refresh(self.call_after_refresh, self.redraw)
+
+    on_descendant_blur = on_descendant_focus
+
     def redraw(self) -> None:
         """Write the rows of what was shown last."""
         width, height = self._rows.size
