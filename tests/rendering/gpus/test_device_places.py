@@ -93,7 +93,7 @@ def test_a_row_has_what_stands_out_of_the_first_place():
     ("count", "width", "row"),
     [
         (2, 80, "GPUs 2 · busy 80% · memory 50%  is gone: GPU 1"),
-        (16, 40, "GPUs 16 ▆x▆▆▆▆▆▆▆▆▆▆▆▆▆▆ · 80% · mem 50%"),
+        (16, 40, "GPUs 16 ▆x▆▆▆▆▆▆▆▆▆▆▆▆▆▆ · 80%  …"),
         (16, 80, f"GPUs 16 ▆x{'▆' * 14} · busy 80% · memory 50%  is gone: GPU 1"),
         (64, 40, "GPUs 64 worst of 8 x▆▆▆▆▆▆▆ · 80%  …"),
         (32, 60, f"GPUs 32 worst of 4 x{'▆' * 7} · 80% · mem 50%  is gone: GPU 1"),

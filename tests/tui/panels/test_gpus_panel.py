@@ -8,9 +8,7 @@ from panel_host import Host
 from run_views import NOW, make_run, make_view
 
 from verl_tui.records import Batch, Gpu, GpuProcess, GpuReading, SourceStatus, Writer
-from verl_tui.rendering.text.piece import cells_of, text_of
 from verl_tui.tui.panels.gpus import GpusPanel
-from verl_tui.tui.widgets.rows import Rows
 
 GIB = 2**30
 GPUS = tuple(
@@ -38,21 +36,6 @@ async def test_an_old_reading_is_called_old():
         assert app.subtitle_words == ""
         app.panel.show(replace(view, now=NOW + 200))
         assert "read 3m ago" in app.subtitle_words
-
-
-async def test_with_the_focus_a_row_is_cut_for_the_edge_beside_it():
-    app = Host(GpusPanel())
-    async with app.run_test(size=(40, 12)) as pilot:
-        app.panel.add_class("-bare", "-narrow")
-        app.panel.show(make_view(gpus=many(9, fault="fell off the bus")))
-        rows = app.panel.query_one(Rows)
-        for focused in (None, rows):
-            app.set_focus(focused)
-            await pilot.pause()
-            await pilot.pause()
-            assert rows.width == 40 - bool(focused)
-            assert text_of(rows.rows[0]).endswith("…")
-            assert cells_of(rows.rows[0]) <= rows.width
 
 
 def many(count, **more):

@@ -62,7 +62,7 @@ _ACTIVE = frozenset({State.WAITING, State.RUNNING, State.STALLED, State.UNKNOWN}
 _ALWAYS_ROWS = 2
 """Most devices that are never a matrix, however small the panel."""
 _SEPARATOR = " · "
-_HALF_A_WORD = 8
+_HALF_A_WORD = 10
 """Cells in which nothing can be said but that there is more."""
 _WORDS = len("GPUs 999 · busy 100%")
 """Cells in a row for words on several devices."""
@@ -90,7 +90,7 @@ def gpu_row(devices: Sequence[Device], width: int) -> Pieces:
     levels = _levels(devices, room)
     if not levels:
         room, levels = width, _levels(devices, width)
-    room -= cells_of(levels)
+    room -= cells_of(levels) + (2 if remarks and room == width else 0)
     if cell_len(_SEPARATOR.join(parts)) > room:
         parts = [part.replace("busy ", "").replace("memory", "mem") for part in parts]
     while parts[1:] and cell_len(_SEPARATOR.join(parts)) > room:
