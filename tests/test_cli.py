@@ -248,6 +248,13 @@ print(len(os.listdir("/proc/self/task")), started.wait())
     assert done.stdout == "1 1\n"
 
 
+def test_the_version_needs_no_command(monkeypatch, capsys):
+    monkeypatch.setattr("verl_tui.cli.commands_of", lambda *_: pytest.fail("it looks"))
+    with pytest.raises(SystemExit, match="0"):
+        main(["--version"])
+    assert capsys.readouterr().out.startswith("verl-tui ")
+
+
 def test_without_an_address_nothing_that_sends_is_imported():
     code = (
         "import sys; from verl_tui.commands.shared import notifier_for;"

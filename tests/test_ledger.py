@@ -347,6 +347,11 @@ def test_a_pause_that_no_restart_explains_is_a_hang_and_its_timer_is_told(tmp_pa
     made.settings = {"trainer.n_gpus_per_node": 1}
     found = told(read_run(written(made, tmp_path / "run", (EVERY, ends))))
     lost = line(found, "hang")
+    words, (_, cells) = in_words(found)[0], listed(found)[0]
+    assert words.startswith(
+        "31 min of GPU time (1 GPU by its settings), 31 min by the clock, "
+    )
+    assert cells[:2] == ("taught", "50 s")
     assert lost["evidence"] == ["step 51 took 30 min, 0.5 s of them by its timer"]
     assert "where the log shows no restart" in lost["heuristic"]
 
@@ -363,10 +368,10 @@ def test_it_is_told_by_get_and_in_reports(tmp_path, capsys):
         "run: 42.7 GPU hours (16 GPUs by its settings), 2.67 h by the clock, times in the log: "
         "at most 63% taught"
     )
-    assert taught.split("\t")[:3] == ["taught", "26.7", "62.5%"]
-    assert down.split("\t")[1:3] == ["5.33", "12.5%"]
+    assert taught.split("\t")[:3] == ["taught", "26.7 h", "62.5%"]
+    assert down.split("\t")[1:3] == ["5.33 h", "12.5%"]
     assert again.split("\t") == [
-        *("steps made again after a restart", "10.7", "25.0%"),
+        *("steps made again after a restart", "10.7 h", "25%"),
         "steps 41-80; restart at step 41: went on in another file",
     ]
     assert main(["get", "ledger", path, "--json"]) == 0

@@ -169,7 +169,7 @@ def test_settings_are_those_printed_on_the_console():
         printed = re.search(rf"'{name.split('.')[1]}': (\d+)[,}}]", text)
         assert printed is not None
         assert run.settings[name] == int(printed[1])
-    assert run.settings_origin["trainer.test_freq"] == "console"
+    assert run.config.origins["trainer.test_freq"] == "console"
 
 
 def test_samples_on_the_console():

@@ -116,8 +116,11 @@ def read(argv: list[str]) -> Namespace:
 def _read(argv: list[str]) -> Namespace:
     parser = build_parser({"watch": watch})
     at = _first_word(parser, argv)
-    if {word.partition("=")[0] for word in argv[:at]} & _ENDING:
-        return build_parser().parse_args(argv[:at])
+    asked = {word.partition("=")[0] for word in argv[:at]}
+    if asked & {"-h", "--help"}:
+        parser = build_parser()  # with all commands
+    if asked & _ENDING:
+        return parser.parse_args(argv[:at])
     word = argv[at] if at < len(argv) else ""
     named = commands_of(commands, word)
     if named:

@@ -34,7 +34,7 @@ from verl_tui.records import Sample
 from verl_tui.runs.run_id import run_id
 from verl_tui.text import one_line
 from verl_tui.times import age
-from verl_tui.words import counted
+from verl_tui.words import counted, figure
 
 if TYPE_CHECKING:
     from verl_tui.health.guide import Guide
@@ -49,9 +49,8 @@ _FOLLOWED = 4
 """Most parts after the break that the line names."""
 _READ, _HEAD, _TAIL = 4 * 2**20, 200, 120
 """Bytes of a dump that are looked at; characters shown of a text's beginning and its end."""
+_START = ", from the start"
 _ROOM = "twice the room, if the text is sound: a guess"
-_IN_PERCENT = {"share": (100, " %"), "percent": (1, " %")}
-"""Units shown in percent -> what their values are multiplied by, and what stands behind them."""
 _CHANGE = pattern(
     r"(?<![\w./-])(?P<key>[\w./-]{1,80}) (?P<value>[\w.+-]{1,40}) → (?P<proposed>[\w.+-]{0,40}\w)"
 )
@@ -152,14 +151,13 @@ def _chain(around: Moves, found: Finding, after: Sequence[Finding]) -> list[Part
     parts = {}
     for key, step, *values in around.moves:
         about = describe(key)
-        times, sign = _IN_PERCENT.get(about.unit, (1, ""))
-        went = [number(times * one) for one in values]
-        what = f"{one_line(about.label, 80)} {' → '.join(went)}{sign}"
+        went = [figure(one, about.unit, number)[0] for one in values]
+        what = f"{one_line(about.label, 80)} {' → '.join(went)}"
         parts[key] = Part(step, what, step - around.step, key, of.get(key), moved=True)
     for one in (replace(found, since_step=around.step), *after):
         if one.since_step is not None:
             by = one.since_step - around.step
-            so = ", from the start" * (one.since_step <= around.first)
+            so = _START * (one.since_step <= around.first)
             part = Part(one.since_step, one.headline + so, by, one.key, one.id)
             parts.setdefault(one.key or one.id, part)
     return sorted(parts.values(), key=lambda one: (one.by, one.finding != found.id))
@@ -192,9 +190,11 @@ def _is_sure(one: Part, around: Moves) -> bool:
 
 def _early(chain: Sequence[Part], around: Moves, found: Finding) -> str:
     """Return what is known of a finding that began before any range was usual."""
-    since = f"{found.headline} since step {around.step}"
     if not around.known:
-        return f"{since}, the first that is logged: nothing moved before it"
+        return (
+            f"{found.headline}{_START} (step {around.step}, the first that is logged)"
+        )
+    since = f"{found.headline} since step {around.step}"
     few = f"only {counted(around.known, 'point')} before it to say what moved first"
     went = ", ".join(one.what for one in chain if one.moved)
     return f"{since}, with {few}" + f"; since the first point: {went}" * bool(went)

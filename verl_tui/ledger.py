@@ -22,7 +22,7 @@ from verl_tui.runs.views.devices import WORKED, device_count, used_keys
 from verl_tui.runs.views.state import State, silence
 from verl_tui.text import one_line
 from verl_tui.toml_tables import toml_table
-from verl_tui.words import counted, few
+from verl_tui.words import counted, few, figure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -37,6 +37,8 @@ _TABLES: Any = toml_table(__file__, "ledger.toml")
 _LINES, _NAMES = _TABLES["lines"], _TABLES["names"]
 _WORDS: Mapping[str, str] = _TABLES["words"]
 _MOST_SPANS, _MOST_NAMED, _SPANS_SHOWN = 50, 5, 3
+_UNITS = {"GPU hours": " of GPU time", "hours of the run": " of the run", "h": ""}
+"""Units of hours -> what stands behind less than one."""
 _LEAST_SHARE = 0.0005
 """Share of all hours below which a line is not listed."""
 
@@ -346,11 +348,19 @@ def listed(found: Data) -> list[tuple[Data, Sequence[str]]]:
     first, then what was lost.
     """
     *lost, taught = found["lines"]
+    known = [taught, *(one for one in lost if one["share"] >= _LEAST_SHARE)]
+    shares = [figure(one["share"], "share", number)[0] for one in known]
     return [
-        (one, (one["label"], number(one["hours"]), f"{one['share']:.1%}", _note(one)))
-        for one in (taught, *lost)
-        if one is taught or one["share"] >= _LEAST_SHARE
+        (one, (one["label"], _time(one["hours"]), share, _note(one)))
+        for one, share in zip(known, shares, strict=True)
     ]
+
+
+def _time(hours: float, unit: str = "h") -> str:
+    """Write hours, less than one in minutes or seconds."""
+    if hours >= 1:
+        return f"{number(hours)} {unit}"
+    return minutes(3600 * hours) + _UNITS[unit]
 
 
 def _note(line: Data) -> str:
@@ -369,12 +379,16 @@ def in_words(found: Data) -> list[str]:
     count, stop = found["devices"], found["stop"]
     gpus = f"{counted(count or 0, 'GPU')} by {found['devices_by']}"
     facts = {
+        "whole": _time(found["hours"], found["unit"]),
+        "wall": _time(found["wall_hours"]),
         "gpus": gpus if count else _WORDS["no_count"],
         "estimated": "" if found["times_stated"] else "estimated by ",
         "most": "at most " if found["at_most"] else "",
         "share": found["lines"][-1]["share"],
     }
     said = [filled(_WORDS["whole"], {**found, **facts})]
-    said += [filled(_WORDS["stop"], {**found, **stop})] if stop else []
+    if stop:
+        saved, taught = (_time(stop[one]) for one in ("hours", "taught_hours"))
+        said.append(filled(_WORDS["stop"], {**stop, "saved": saved, "taught": taught}))
     names = [(_LINES[one["id"]]["label"], one["reason"]) for one in found["unknown"]]
     return said + [f"not counted: {label}: {why}" for label, why in names]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from math import floor, isfinite, log10
 
 _MOST_DECIMALS = 8
+_PERCENT: Mapping[str, float] = {"%": 1.0, "percent": 1.0, "share": 100.0}
+"""A unit that is written as `%` -> how many percent one of it is."""
+_ROUNDING = 1e-9
+"""Rounding error of a percentage after division and multiplication."""
 _NAMES = ("Ray", "Slurm", "Python", "Triton")
 """Names that sentences begin with and that are spelled as words are."""
 
@@ -41,6 +45,26 @@ def number(value: float) -> str:
     if 1000 <= abs(value) < 1e12:
         return f"{value:,.0f}"
     return f"{value:.3e}"
+
+
+def figure(
+    value: float, unit: str, write: Callable[[float], str] = number
+) -> tuple[str, str]:
+    """Write a value, and the unit behind it, which may be left out: `649` and ` tokens`, but shares
+    and percentages as `49.3%` and none.
+    """
+    times, sign = in_percent(unit)
+    return write(value * times) + sign, f" {unit}" if unit and not sign else ""
+
+
+def in_percent(unit: str) -> tuple[float, str]:
+    """Return what values of a unit are multiplied by, and the sign behind them."""
+    return (_PERCENT[unit], "%") if unit in _PERCENT else (1.0, "")
+
+
+def percent_done(share: float) -> str:
+    """Write the share of a run that is done, never 100% before its end."""
+    return f"{min(100, int(100 * share + _ROUNDING))}%"
 
 
 def rounded(value: float, digits: int = 3) -> str:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 NOW = 1_800_000_000.0
 GUIDE = load_guide()
-FIRST = "the first that is logged: nothing moved before it"
+FIRST = ", from the start (step 1, the first that is logged)"
 JUDGE_503 = "RuntimeError: judge model endpoint returned 503"
 
 
@@ -140,13 +140,13 @@ def test_nothing_behind_what_is_looked_at_changes_the_order():
         ("held_out/leash-cut", "first entropy 2.98 → 2.48 (step 106); 4 steps later reference KL "
          "0.172 → 1.65 (step 110); 15 steps later policy collapse (step 125)"),
         ("held_out/explodes-late", "first reward 1 → 0.208 (step 101); at the same step truncated "
-         "share 0 → 91.7 % (step 101); 2 steps later entropy 2.68 → 0.792 (step 103): entropy"),
+         "share 0% → 91.7% (step 101); 2 steps later entropy 2.68 → 0.792 (step 103): entropy"),
         ("held_out/times-hundred", "reward 0.958 → 91.7 (step 70): reward changed its scale"),
         ("held_out/sure-sure-sure", "first reference KL 0.35 → 1.09 (step 18); 16 steps later "
          "reward part varied 0.969 → 0.578 (step 34): reward hacking"),
         ("held_out/destroyed-at-once", "policy collapse since step 2, with only 1 point before it "
          "to say what moved first; since the first point: reward 0.292 → 0, entropy 3.43 → 0.468"),
-        ("tuned/rate-zero", f"nothing learns: learning rate 0 since step 1, {FIRST}"),
+        ("tuned/rate-zero", f"nothing learns: learning rate 0{FIRST}"),
         ("tuned/small-batch", f"of {len({one.id for one in GUIDE.rules})} rules, "),
     ],
 )  # fmt: skip
@@ -156,13 +156,13 @@ def test_the_order_in_trainings_whose_fault_is_known(name, line, tmp_path):
     assert found["line"].startswith(line)
 
 
-CUT = f"responses cut off since step 1, {FIRST}"
+CUT = f"responses cut off{FIRST}"
 RUNS = {
     "lf_dpo_raise": f"{JUDGE_503}; {{path}}/train.log, line 511",
     "swift_log1": "Size does not match at dimension 1",
     "t014_eval": "has no attribute 'get'; {path}/train.log, line 31",
     "t019_resume": "noted: the log started over at step 101",
-    "t019_unbuf": "truncated share 0 → 12.5 % (step 54): responses cut off; nothing else",
+    "t019_unbuf": "truncated share 0% → 12.5% (step 54): responses cut off; nothing else",
     "t116_rloo_raise": f"{JUDGE_503}; {{path}}/train.log, line 59",
     "verl061_collapse": "first reference KL above its band (step 2); 1 step later answers are "
     "alike (step 3); 17 steps later run dead: no entropy, no gradient (step 20)",

@@ -313,7 +313,7 @@ GROUPS = [
         for values, says in ((noisy(ramp(0.2, 0.9, finish=200), 0.05), ""), (noisy([0.5] * 300, 0.1), None))
     ),
     case("dead-groups", {"samples/dead_groups": [0.9] * 40, "samples/groups_all_wrong": [0.85] * 40},
-         "(all wrong 0.85 at the newest step); the task is too hard so far"),
+         "(all wrong 85% at the newest step); the task is too hard so far"),
     case("dead-groups", {"samples/dead_groups": [0.9] * 30, "samples/groups_all_right": [0.9] * 30},
          "solved", severity=INFO),
     case("dead-groups", {"samples/dead_groups": [0.9] * 30, "samples/groups_all_right": [0.0] * 30},

@@ -33,6 +33,14 @@ def words(layout):
     return [*map(text_of, layout.rows)]
 
 
+def test_what_was_not_checked_is_counted_in_full():
+    late = NotJudged("kl-high", "needs 141 points, has 123")
+    shown = listed(skipped=(*[SKIPPED] * 30, *[late] * 10))
+    shown.reasons = True
+    counts = words(laid_out(shown, width=40))[-51:]
+    assert "30 rules not applicable, 10 not checked yet" in " ".join(counts)
+
+
 LONG = "the run crashed while validating: the connection was broken after it had been idle for long"
 
 

@@ -47,6 +47,29 @@ def test_the_first_metrics_are_kept_and_the_others_said(tmp_path, monkeypatch, n
     assert f"only the first {FEW} metrics are kept" in notes(run)
 
 
+NAMELESS = ["", " ", "\u200b"]
+
+
+@pytest.mark.parametrize("name", NAMELESS)
+@pytest.mark.parametrize(
+    ("file", "form"),
+    [
+        ("m.jsonl", '{{"step": {0}, "loss": 0.5, "{1}": {0}.5}}\n'),
+        ("verl.jsonl", '{{"step": {0}, "data": {{"loss": 0.5, "{1}": {0}.5}}}}\n'),
+    ],
+)
+def test_a_metric_without_a_name_has_a_word_for_it(tmp_path, file, form, name):
+    lines = (form.format(step, name) for step in (1, 2))
+    run = read_text(tmp_path, "".join(lines), file)
+    assert {*run.keys} == {"loss", "(unnamed)"}
+    assert values(run, "(unnamed)") == {1: 1.5, 2: 2.5}
+
+
+def test_columns_without_a_name_are_no_metrics(tmp_path):
+    run = read_text(tmp_path, ",step,loss,,\n0,1,0.5,7,8\n1,2,0.5,7,8\n", "m.csv")
+    assert list(run.keys) == ["loss"]
+
+
 def test_a_chart_of_very_many_runs_is_bounded_aloud(tmp_path):
     path = tmp_path / "chart.csv"
     names = "".join(f",r{n} - loss" for n in range(150))

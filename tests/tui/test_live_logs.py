@@ -144,6 +144,21 @@ async def test_r_reads_everything_again(tmp_path):
     assert not thread.is_alive()
 
 
+async def test_what_is_read_again_shows_the_chosen_run(tmp_path):
+    for name in "abc":
+        write_run(tmp_path, f"run_{name}", 30)
+    app = live(tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await shows(pilot, "3 runs")
+        await press(pilot, "3")
+        chosen = app.view_at(0.0).run.name
+        before = app.monitor
+        await press(pilot, "r")
+        await until(pilot, lambda: app.monitor is not before and "3 runs" in text(app))
+        assert app.view_at(0.0).run.name == chosen
+        assert chosen in lines(app)[0]
+
+
 async def test_pause_draws_nothing_while_reading_goes_on(tmp_path, monkeypatch):
     log = write_run(tmp_path, "a")
     app, said = live(log.parent), []

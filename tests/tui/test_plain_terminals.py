@@ -6,7 +6,7 @@ import pytest
 from rich.cells import cell_len
 
 from verl_tui.rendering.text.ascii_table import few_glyphs, in_ascii
-from verl_tui.rendering.text.numbers import percent_done
+from verl_tui.words import percent_done
 
 
 @pytest.mark.parametrize(

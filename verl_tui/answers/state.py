@@ -12,7 +12,7 @@ from verl_tui.ledger import in_words, ledger, listed
 from verl_tui.runs.views.provenance import has_estimated_steps
 from verl_tui.runs.views.state import state_words
 from verl_tui.text import one_line
-from verl_tui.words import counted
+from verl_tui.words import counted, percent_done
 
 if TYPE_CHECKING:
     from verl_tui.answers.run_reading import Reading
@@ -56,7 +56,9 @@ def state_lines(found: Data) -> Iterator[str]:
     """Yield the answer as a line of text."""
     parts, done = [found["state"]], found["progress"]
     if found["step"] is not None:
-        of = "" if done is None else f" of {found['total_steps']} ({int(100 * done)}%)"
+        of = (
+            "" if done is None else f" of {found['total_steps']} ({percent_done(done)})"
+        )
         parts.append(f"step {found['step']}{of}")
     parts += times_in_words(found)
     parts += filter(None, (_judged(found), found["phase"]))

@@ -329,7 +329,7 @@ _PARTS: Mapping[str, _Part] = {
     # The name stands beside each value, so that secrets are recognised by it.
     "settings": _one("settings.json", "settings of the run, each with its origin",
         lambda of: {
-            "values": dict(of.run.settings), "origins": dict(of.run.settings_origin)}),
+            "values": dict(of.run.settings), "origins": dict(of.run.config.origins)}),
     "versions": _one("versions.json", "versions: stated by the run, and installed here",
         lambda of: {
             "stated_by_the_run": of.stated,

@@ -34,7 +34,7 @@ from verl_tui.runs.views.state import (
 )
 from verl_tui.text import one_line
 from verl_tui.times import age
-from verl_tui.words import counted, few, number
+from verl_tui.words import counted, few, figure, number, percent_done
 
 if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
@@ -198,7 +198,7 @@ def progress(described: Data, run: Run) -> tuple[str, str]:
     if state == "finished" and step >= total:
         return "", f" after all {total} steps"
     # Rounded down, as on the screen: 100% is the end.
-    return f" at step {step} of {total} ({min(100, 100 * step // total)}%)", ""
+    return f" at step {step} of {total} ({percent_done(step / total)})", ""
 
 
 def _times(described: Data, run: Run, now: float) -> Iterator[str]:
@@ -259,7 +259,10 @@ def _sweep_row(run: Data) -> tuple[str, ...]:
     for one in against["figures"]:
         label = _label(one)
         if one["value"] is not None:
-            label += f" {number(one['value'])} ({number(one['baseline'])})"
+            value, baseline = (
+                figure(one[part], one["unit"])[0] for part in ("value", "baseline")
+            )
+            label += f" {value} ({baseline})"
         breaches.setdefault(one["breach"], []).append(label)
     found = [one["id"] for one in run["findings"] if one["severity"] != "info"][:1]
     found += [
@@ -280,16 +283,17 @@ def _label(one: Data) -> str:
 def _figure(one: Data) -> str:
     """Return a figure as compared with its band."""
     label, breach = _label(one), one["breach"]
-    unit = f" {one['unit']}" if one["unit"] not in ("", "share") else ""
+    baseline, unit = figure(one["baseline"], one["unit"])
     if breach == "missing":
-        return f"{label}, baseline {number(one['baseline'])}{unit}"
-    value, band = number(one["value"]), f"{number(one['low'])} to {number(one['high'])}"
+        return f"{label}, baseline {baseline}{unit}"
+    low, high, value = (
+        figure(one[part], one["unit"])[0] for part in ("low", "high", "value")
+    )
+    band = f"{low} to {high}"
     if not breach:
         return f"{label} {value} ({band})"
     side = "below" if one["value"] < one["low"] else "above"
-    return (
-        f"{label} {value} is {side} {band}{unit} (baseline {number(one['baseline'])})"
-    )
+    return f"{label} {value} is {side} {band}{unit} (baseline {baseline})"
 
 
 def _run_lines(
@@ -339,9 +343,7 @@ def figures(described: Data) -> Iterator[tuple[str, str, str, Data]]:
 def _with_unit(value: float | None, unit: str) -> str:
     if value is None:
         return "not finite"
-    if unit in ("percent", "share"):
-        return f"{number(value * (100 if unit == 'share' else 1))} %"
-    return f"{number(value)} {unit}".rstrip()
+    return "".join(figure(value, unit))
 
 
 _UNFINISHED = " (not known to be complete: the tracker file names an earlier one)"

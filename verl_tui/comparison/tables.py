@@ -36,7 +36,15 @@ from verl_tui.runs.views.identity import short
 from verl_tui.runs.views.state import state_words
 from verl_tui.text import one_line
 from verl_tui.times import duration
-from verl_tui.words import counted, few, number, rounded, with_spread
+from verl_tui.words import (
+    counted,
+    few,
+    figure,
+    in_percent,
+    number,
+    rounded,
+    with_spread,
+)
 
 if TYPE_CHECKING:
     from verl_tui.comparison.compare import Comparison
@@ -56,8 +64,6 @@ _MOST_COLUMNS = 7
 """Most columns of settings, or of runs beside them."""
 _MOST_KEYS = 4
 """Most settings that are named together."""
-_SIGNS = {"percent": "%", "share": ""}
-"""Units that are not written as words."""
 
 
 class TextTable(NamedTuple):
@@ -102,13 +108,15 @@ def headlines(comparison: Comparison) -> Iterator[str]:
 
 def _headline(kind: FigureKind, comparison: Comparison) -> Iterator[str]:
     groups, up = comparison.groups, direction(kind, comparison.runs) > 0
-    figures = ((one.figures[kind.id].value, one.name) for one in groups)
-    known = [(value, name) for value, name in figures if value is not None]
+    figures = ((one.figures[kind.id], one.name) for one in groups)
+    known = [
+        (one.value, name, one.unit) for one, name in figures if one.value is not None
+    ]
     if known:
-        value, name = max(known) if up else min(known)
+        value, name, unit = max(known) if up else min(known)
         said = _verdicts(kind, comparison).get(name)
         word, held = "highest" if up else "lowest", f" ({said})" if said else ""
-        yield f"{word} {kind.label}: {one_line(name)}, {number(value)}{held}"
+        yield f"{word} {kind.label}: {one_line(name)}, {figure(value, unit or '')[0]}{held}"
 
 
 def _verdicts(kind: FigureKind, comparison: Comparison) -> dict[str, str]:
@@ -233,7 +241,7 @@ def _columns(
         units = {one.unit or kind.unit for one in column if one.value is not None}
         if units:
             unit = units.pop() if len(units) == 1 else ""
-            shown = "" if id == "time" else _SIGNS.get(unit, unit)
+            shown = "" if id == "time" or in_percent(unit)[1] else unit
             heading = ", ".join(filter(None, (kind.label, shown)))
             columns[heading] = [_figure(id, one, unit) for one in column]
     return columns
@@ -245,11 +253,11 @@ def _figure(id: str, figure: Figure, unit: str) -> str:
         return UNKNOWN
     if id == "time":
         return duration(figure.value)
-    text = number(figure.value)
+    times, sign = in_percent(figure.unit or unit)
+    text = number(times * figure.value)
     if figure.sd is not None:
-        text = with_spread(figure.value, figure.sd)
-    if figure.unit and not unit:
-        text += f" {_SIGNS.get(figure.unit, figure.unit)}"
+        text = with_spread(times * figure.value, times * figure.sd)
+    text += sign or f" {figure.unit}" * bool(figure.unit and not unit)
     if figure.step is not None:
         text += f" at {figure.step}"
         text += " (above its band)" * bool(figure.outside_band)

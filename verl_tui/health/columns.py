@@ -219,7 +219,7 @@ def _finding(
         "title": title,
         "key": key if is_alone else f"{key} ({rule.title})",
         "long": context.duration(since, newest),
-        "newest": f"{number(known['last'])} at step {newest}",
+        "newest": f"{rule.written(known['last'])} at step {newest}",
         "note": f" ({_multiple(rule, limit)})" if limit.words else "",
         "says": rule.says,
         "label": f" ({rule.label})" if rule.label else "",

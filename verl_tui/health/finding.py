@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from verl_tui.failures import in_place
 from verl_tui.text import one_line
 from verl_tui.toml_tables import toml_table
+from verl_tui.words import figure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -215,15 +216,19 @@ def number(value: float) -> str:
 class _Filled(Formatter):
     """Fills words in: numbers with a fraction in few characters, where the words do not say how."""
 
+    def __init__(self, unit: str) -> None:
+        self._unit = unit
+
     def format_field(self, value: object, spec: str) -> str:
         """Return one of them."""
-        is_plain = isinstance(value, float) and isfinite(value) and not spec
-        return number(value) if is_plain else format(value, spec)  # type: ignore[arg-type]
+        if isinstance(value, float) and isfinite(value) and not spec:
+            return figure(value, self._unit, number)[0]
+        return format(value, spec)
 
 
-def filled(words: str, facts: Mapping[str, object]) -> str:
-    """Return words with facts in their blanks."""
-    return _Filled().vformat(words, (), facts)
+def filled(words: str, facts: Mapping[str, object], unit: str = "") -> str:
+    """Return words with facts in their blanks, those with a fraction in a unit."""
+    return _Filled(unit).vformat(words, (), facts)
 
 
 _QUANTITIES: Sequence[Mapping[str, Any]] = WORDS["quantities"]

@@ -290,5 +290,5 @@ def _setting(run: Run, key: str, value: object) -> str:
         words = number(value)
     else:
         words = str(value)
-    origin = PurePath(run.settings_origin.get(key, "")).name
+    origin = PurePath(run.config.origins.get(key, "")).name
     return f"{key} {words}" + (f" ({origin})" if origin and origin != "console" else "")

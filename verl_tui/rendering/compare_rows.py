@@ -43,6 +43,7 @@ from verl_tui.rendering.verdict_row import open_findings
 from verl_tui.runs.time.step_clocks import Alignment, stops
 from verl_tui.runs.views.state import state_words, time_left
 from verl_tui.times import clock_time, duration
+from verl_tui.words import figure, in_percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -303,7 +304,10 @@ def _values(label: str, values: Sequence[Figure], better: int) -> Iterator[_Row]
         better: 1 where more is better, -1 where less is, 0 where neither is, or only the band
             decides.
     """
-    texts = [UNKNOWN if one.value is None else compact(one.value) for one in values]
+    texts = [
+        UNKNOWN if one.value is None else figure(one.value, one.unit or "", compact)[0]
+        for one in values
+    ]
     units = {one.unit or "" for one in values if one.value is not None}
     judged = bool(better) or any(one.outside_band is not None for one in values)
 
@@ -321,6 +325,7 @@ def _values(label: str, values: Sequence[Figure], better: int) -> Iterator[_Row]
 
     if units:
         unit = units.pop() if len(units) == 1 else ""
+        unit *= not in_percent(unit)[1]
         yield _Row(label, cell, unit, is_judged=judged)
 
 

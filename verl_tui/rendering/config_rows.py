@@ -174,7 +174,7 @@ def _difference(
 
 def _setting(run: Run, key: str) -> SettingEntry:
     value = run.settings[key]
-    origin = run.settings_origin.get(key, "")
+    origin = run.config.origins.get(key, "")
     about = [origin or "unknown"]
     note = origin_word(origin)
     role = "setting"
@@ -191,7 +191,7 @@ def _setting(run: Run, key: str) -> SettingEntry:
 
 
 def _origin(run: Run, key: str) -> str:
-    return origin_word(run.settings_origin.get(key, ""))
+    return origin_word(run.config.origins.get(key, ""))
 
 
 def origin_word(origin: str) -> str:

@@ -229,7 +229,7 @@ def _not_judged(view: View, width: int) -> TextRows:
     """Write the rules that gave no verdict with their reasons."""
     known = view.verdict.not_judged
     counts = ", ".join(unjudged_rules([rule.reason for rule in known]))
-    rows: TextRows = [[(middle(counts, width), "dim")]]
+    rows = paragraph(counts, "dim", width)
     for rule in known:
         text = f"{rule.id}: {reason_words(rule.reason)}"
         rows += paragraph(text, "dim", width, (f"{_indent(width)}· ", "dim"))

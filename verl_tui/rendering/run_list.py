@@ -22,7 +22,7 @@ from verl_tui.rendering.session.snapshot import (
     reading,
     shown_state,
 )
-from verl_tui.rendering.text.numbers import compact, percent_done
+from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.piece import (
     Piece,
     Pieces,
@@ -54,7 +54,7 @@ from verl_tui.runs.views.state import (
 )
 from verl_tui.sources.discovery.passed_over import sentences
 from verl_tui.times import age, duration
-from verl_tui.words import counted
+from verl_tui.words import counted, percent_done
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

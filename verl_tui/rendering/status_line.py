@@ -22,7 +22,7 @@ from verl_tui.rendering.session.snapshot import (
     why_no_run,
 )
 from verl_tui.rendering.text.hues import family_role
-from verl_tui.rendering.text.numbers import compact, percent_done
+from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.piece import Piece, Pieces, cells_of, middle, text_of
 from verl_tui.rendering.verdict_row import headline, state_piece
 from verl_tui.runs.time.forecast import steps_per_minute
@@ -30,6 +30,7 @@ from verl_tui.runs.views.provenance import has_estimated_steps, shown_kl
 from verl_tui.runs.views.state import State, ahead, silence, time_left
 from verl_tui.text import one_line
 from verl_tui.times import age, clock_time, duration
+from verl_tui.words import percent_done
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ from verl_tui.health.finding import Episode, Severity
 from verl_tui.ledger import in_words, listed
 from verl_tui.rendering.session.snapshot import View, shown_state
 from verl_tui.rendering.text.hues import PARTS
-from verl_tui.rendering.text.numbers import compact, percent_done
+from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.piece import (
     Pieces,
     TextRows,
@@ -41,6 +41,7 @@ from verl_tui.runs.time.step_timing import (
 )
 from verl_tui.runs.views.state import State, goes_on, state_words
 from verl_tui.times import clock_time, duration
+from verl_tui.words import figure, percent_done
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -97,8 +98,8 @@ def hours_rows(
         return [], [], []
     lines = listed(found)
     figures = [
-        SpeedFigure(label, one["share"], "share", f"{hours} h")
-        for one, (label, hours, *_) in lines
+        SpeedFigure(label, one["share"], "share", time)
+        for one, (label, time, *_) in lines
     ]
     heading, *begins = _speeds(f"where the {found['unit']} went", figures, width)
     rows, starts = [heading], []
@@ -348,9 +349,7 @@ def _key(figure: SpeedFigure, cells: int) -> Pieces:
     return [(fit(note, cells), "dim")]
 
 
-def _speed(figure: SpeedFigure) -> str:
-    if figure.unit == "share":
-        return f"{figure.value:.1%}"
-    if figure.unit == "s":
-        return _short_time(figure.value)
-    return f"{compact(figure.value)} {figure.unit}".rstrip()
+def _speed(one: SpeedFigure) -> str:
+    if one.unit == "s":
+        return _short_time(one.value)
+    return "".join(figure(one.value, one.unit, compact))

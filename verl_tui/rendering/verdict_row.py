@@ -31,11 +31,11 @@ from verl_tui.rendering.session.snapshot import (
 )
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.piece import (
-    ELLIPSIS,
     Piece,
     Pieces,
     cells_of,
     fit,
+    fit_words,
     fitting,
     printable,
 )
@@ -104,18 +104,9 @@ class Headline(NamedTuple):
         if whole := fitting(forms, width):
             return whole
         left = width - cell_len(self.head)
-        rest = _clipped("".join(self.more[-1:]), left) if left > _LEAST else ""
+        rest = fit_words("".join(self.more[-1:]), left) if left > _LEAST else ""
         cause = fit(self.cause, cell_len(self.cause) + min(0, left))
         return self._replace(cause=cause).head + rest
-
-
-def _clipped(text: str, cells: int) -> str:
-    """Return a text cut after a word of it, inside one where that would leave less than half."""
-    cut = fit(text, cells)
-    if cut == text:
-        return text
-    words = f"{cut[: cut.rfind(' ')].rstrip(' ,;:(')}{ELLIPSIS}"
-    return words if 2 * cell_len(words) >= cells else cut
 
 
 def verdict_rows(view: View, width: int, height: int) -> list[Pieces]:

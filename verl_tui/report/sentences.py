@@ -22,7 +22,7 @@ LONGEST = 2000
 """Characters of a line."""
 _MOST_UNREAD = 200
 """Sentences on files that were not read."""
-_HOURS = ("where they went", "hours", "share", "evidence")
+_HOURS = ("where they went", "time", "share", "evidence")
 
 
 def line(text: str) -> str:

@@ -61,11 +61,6 @@ class Run(LoggedMetrics):
         self.samples = Samples()
         self.histograms = Histograms()
         self.config = RunSettings()
-        self.settings: dict[str, Any] = self.config.values
-        """Flat settings, e.g. `data.max_response_length`; the most trusted source that states one
-        holds.
-        """
-        self.settings_origin: dict[str, str] = self.config.origins
         self.events: deque[Event] = deque(maxlen=_KEPT_EVENTS)
         self.checkpoints: dict[int, str] = {}
         """Step -> directory of the checkpoints seen."""
@@ -182,6 +177,13 @@ class Run(LoggedMetrics):
     def unreadable(self) -> int:
         """Lines that no reader understood, over all sources."""
         return sum(status.unreadable for status in self.statuses)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Flat settings, e.g. `data.max_response_length`; the most trusted source that states one
+        holds.
+        """
+        return self.config.values
 
     def lost(self, now: float) -> float:
         """Return the seconds since the newest record in which it was stopped or its host slept."""

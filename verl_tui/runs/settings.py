@@ -9,7 +9,7 @@ line).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from operator import methodcaller
 from pathlib import PurePath
@@ -65,10 +65,10 @@ class RunSettings:
     """All settings that a run's sources state, and those in force."""
 
     def __init__(self) -> None:
-        self.values: dict[str, Any] = {}
-        """Flat settings that hold, e.g. `data.max_response_length`."""
-        self.origins: dict[str, str] = {}
-        """Setting -> where its value was read."""
+        self._values: dict[str, Any] = {}
+        self._origins: dict[str, str] = {}
+        self._merged = 0
+        """The revision that these are of."""
         self.revision = 0
         """Grows with every change."""
         self._by_origin: dict[str, dict[str, Any]] = {}
@@ -89,7 +89,18 @@ class RunSettings:
         }
         self._by_origin[origin] = {**known, **shown}
         self.revision += 1
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Flat settings that hold, e.g. `data.max_response_length`."""
         self._merge()
+        return self._values
+
+    @property
+    def origins(self) -> Mapping[str, str]:
+        """Setting -> where its value was read."""
+        self._merge()
+        return self._origins
 
     def statements(self, key: str) -> Iterator[tuple[str, Any]]:
         """Yield the value of a setting in each source, the most trusted first."""
@@ -128,38 +139,43 @@ class RunSettings:
         )
 
     def _known(self, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
+        values = self.values
         for key in filter(None, map(self._by_end.get, names)):
-            yield key, self.values[key]
+            yield key, values[key]
 
     def _trusted(self) -> Sequence[str]:
         newest_first = list(self._by_origin)[::-1]
         return sorted(newest_first, key=layer_of)
 
     def _merge(self) -> None:
-        self.values.clear()
-        self.origins.clear()
+        if self._merged == self.revision:
+            return
+        self._merged = self.revision
+        values, origins = self._values, self._origins
+        values.clear()
+        origins.clear()
         for resolved in (True, False):
             for origin in self._trusted():
                 for key, value in self._by_origin[origin].items():
-                    if key not in self.values and is_open(value) is not resolved:
-                        self.values[key] = value
-                        self.origins[key] = origin
+                    if key not in values and is_open(value) is not resolved:
+                        values[key] = value
+                        origins[key] = origin
         self._by_end.clear()
-        for key in sorted(self.values, key=lambda key: (len(key), key)):
+        for key in sorted(values, key=lambda key: (len(key), key)):
             for start in (0, *map(methodcaller("end"), _PARTS.finditer(key))):
                 self._by_end.setdefault(key[start:], key)
-        for key, value in self.values.items():
+        for key, value in values.items():
             if is_open(value):
-                self.values[key] = self._resolved(value)
+                values[key] = self._resolved(value)
 
     def _resolved(self, value: Any) -> Any:
         """Return the value that a reference stands for, the reference itself if that is unknown."""
         found = value
         for _ in range(_DEEPEST):
             named = _REFERENCE.fullmatch(found) if isinstance(found, str) else None
-            if not named or named[1] not in self.values:
+            if not named or named[1] not in self._values:
                 break
-            found = self.values[named[1]]
+            found = self._values[named[1]]
         return value if is_open(found) else found
 
 

@@ -200,7 +200,7 @@ class VerlApp(MonitorApp):
             # Once: what the user looks at is never taken away by what happens elsewhere.
             self._picked = first_to_show(self.monitor, now, self._session.listing)
             self._chosen = True
-        if self._picked not in runs:
+        if self._picked not in runs and not (self._picked and self._loading):
             self._picked = next(iter(runs), None)
         return replace(
             self._session,

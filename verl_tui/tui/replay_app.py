@@ -82,11 +82,7 @@ class ReplayApp(VerlApp):
 
     def view_at(self, now: float) -> View:
         """Return everything that the screens draw from, and where the replay is."""
-        picked = self._picked
         view = super().view_at(now)
-        if self._playback.seeking:
-            # The run is part of the recording, though none of its records has been replayed yet.
-            self._picked = picked
         return replace(view, replay=self._playback.status(self._picked))
 
     # -- keys --------------------------------------------------------------------------------------

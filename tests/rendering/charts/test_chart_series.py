@@ -14,17 +14,29 @@ from verl_tui.rendering.charts.plan import newest_and_best, on_one_scale
 from verl_tui.rendering.charts.title_row import chart_row
 from verl_tui.rendering.text.piece import text_of
 
+CREEPING = [0.03 + 0.0002 * at for at in range(40)]
 
-def test_no_arrow_tells_of_a_change_that_the_chart_cannot_show():
-    creeping = [0.03 + 0.0002 * at for at in range(40)]
-    assert trend(creeping) == 1
-    assert trend(creeping, (0.0, 0.05)) == 1
-    assert trend(creeping, (0.0, 4.7)) == 0
-    assert trend([4.7 - value for value in creeping], (0.0, 4.7)) == 0
-    assert trend([0.7] * 20 + [0.5] * 20, (0.0, 4.7)) == -1
-    assert trend([0.7] * 34 + [0.1] * 6) == -1, "a collapse at the end"
-    assert trend([0.7] * 39 + [0.1]) == 0, "one value turns nothing"
-    assert trend([0.0] * 15 + [0.2] * 9 + [0.0] * 6) == -1, "it rose, and fell to 0"
+
+@pytest.mark.parametrize(
+    ("values", "drawn", "way"),
+    [
+        (CREEPING, None, 1),
+        (CREEPING, (0.0, 0.05), 1),
+        pytest.param(CREEPING, (0.0, 4.7), 0, id="too little to be seen"),
+        ([4.7 - value for value in CREEPING], (0.0, 4.7), 0),
+        ([0.7] * 20 + [0.5] * 20, (0.0, 4.7), -1),
+        pytest.param([0.7] * 34 + [0.1] * 6, None, -1, id="a collapse at the end"),
+        pytest.param([0.7] * 39 + [0.1], None, 0, id="one value turns nothing"),
+        pytest.param([0.0] * 15 + [0.2] * 9 + [0.0] * 6, None, -1, id="rose, and fell to 0"),
+        pytest.param([*range(30), *range(29, 19, -1)], None, -1, id="falls from its peak"),
+        pytest.param([*range(8), 7, 6.5, 6, 5.5], None, 0, id="a peak of few values"),
+        pytest.param([*range(9), 7, 6, 5, 4, 3], None, -1, id="falls, of few values"),
+        pytest.param([0.9] * 10 + [0.2, 0.3, 0.4, 0.5, 0.6, 0.7], None, 1, id="recovers"),
+        pytest.param([0.1, 0.2, 0.3], None, None, id="too few"),
+    ],
+)  # fmt: skip
+def test_an_arrow_says_where_the_last_values_go(values, drawn, way):
+    assert trend([float(one) for one in values], drawn) == way
 
 
 SCORE = "val-core/math/acc/mean@1"

@@ -12,6 +12,7 @@ from verl_tui.rendering.gpus.places import (
     device_places,
     first_devices,
     gpu_row,
+    gpu_rows,
 )
 from verl_tui.rendering.status_line import one_row
 from verl_tui.rendering.text.piece import text_of
@@ -58,6 +59,8 @@ def test_a_reason_shares_the_heading():
     assert headings(view) == [
         ("newest logged by the run (charts: means of steps); no driver here", 2)
     ]
+    rows, _ = gpu_rows(view, 40, 9, zoomed=True)
+    assert text_of(rows[1]) == "of steps); no driver here"
 
 
 def test_a_run_on_another_host_comes_first():
@@ -90,9 +93,9 @@ def test_a_row_has_what_stands_out_of_the_first_place():
     ("count", "width", "row"),
     [
         (2, 80, "GPUs 2 · busy 80% · memory 50%  is gone: GPU 1"),
-        (16, 40, "GPUs 16 ▆x▆▆▆▆▆▆▆▆▆▆▆▆▆▆ · 80% · mem 50%"),
+        (16, 40, "GPUs 16 ▆x▆▆▆▆▆▆▆▆▆▆▆▆▆▆ · 80%  …"),
         (16, 80, f"GPUs 16 ▆x{'▆' * 14} · busy 80% · memory 50%  is gone: GPU 1"),
-        (64, 40, "GPUs 64 worst of 8 x▆▆▆▆▆▆▆ · 80%  is g…"),
+        (64, 40, "GPUs 64 worst of 8 x▆▆▆▆▆▆▆ · 80%  …"),
         (32, 60, f"GPUs 32 worst of 4 x{'▆' * 7} · 80% · mem 50%  is gone: GPU 1"),
         (64, 120, f"GPUs 64 ▆x{'▆' * 62} · busy 80% · memory 50%  is gone: GPU 1"),
     ],

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from verl_tui.rendering.text.piece import wrap
+from verl_tui.rendering.text.piece import cut, fit, text_of, wrap
 from verl_tui.text import safe
 
 TEXTS = (
@@ -29,6 +29,24 @@ def test_wide_characters():
     assert rows("我 用用用用用用", 6) == ["我 用", "用用用", "用用"]
     assert rows("ab你好", 3) == ["ab", "你", "好"]
     assert rows("word你好", 5) == ["word", "你好"]
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "short"),
+    [
+        ("dead groups 100%", 16, "dead groups 100%"),
+        ("dead groups 100%", 14, "dead groups …"),
+        ("score 0.41 ± 0.49", 16, "score 0.41 ± …"),
+        ("score -1.2e-05 now", 12, "score …"),
+        ("step 123/200, more", 12, "step …"),
+        ("100% busy", 4, "…"),
+        ("run verl061_b", 11, "run verl06…"),
+        ("20250612_run", 6, "20250…"),
+    ],
+)
+def test_no_number_is_cut(text, width, short):
+    assert fit(text, width) == short
+    assert text_of(cut([("", ""), (text, "b")], width)) == short
 
 
 def test_marks_without_end_do_not_make_a_row_without_end():

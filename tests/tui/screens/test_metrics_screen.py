@@ -107,6 +107,7 @@ async def test_columns_and_rows(tmp_path):
         await opened(pilot)
         grid = app.screen.query_one(MetricGrid)
         columns, rows = grid.shape
+        assert lines(app)[2].count("m0") == 1, "a heading has the rest of its key"
         for keys, shape in [
             (("greater_than_sign",), (columns + 1, rows)),
             (("less_than_sign", "less_than_sign"), (columns - 1, rows)),

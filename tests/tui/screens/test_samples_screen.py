@@ -30,7 +30,7 @@ async def test_what_is_seen(run):
         assert "training" in shown[0]
         assert "4 of 4" in shown[0]
         assert "following" in shown[0]
-        assert "6 samples · score 0.5 ± 0.5 · dead groups 0%" in shown[1]
+        assert "score 0.5 ± 0.5 · dead groups 0% · 6 samples" in shown[1]
         assert "group 1: 1/3" in shown[2]
         assert "1 of 3 right" in shown[2]
         assert "[✗]✓✗" in shown[2]

@@ -35,7 +35,8 @@ class Kind(NamedTuple):
 
     def judge(self, column: Column, rule: Rule, limit: float) -> Judged:
         """Return what is found in a column; of a breach that holds also its newest point."""
-        found = breaches_of(self.words, column.steps, self.find(column, rule, limit))
+        candidates = self.find(column, rule, limit)
+        found = breaches_of(self.words, column.steps, candidates, unit=rule.judged_in)
         if found.facts is not None:
             found.facts["at"] = int(column.steps[-1])
             found.facts["last"] = float(column.values[-1])

@@ -321,7 +321,7 @@ def jump(column: Column, rule: Rule, limit: float) -> Candidates:
             "highest_step": steps[top],
             "highest_usual": usual[top],
             "more": f"; {many}, the last at {steps[last]}" if len(jumps) > 1 else "",
-            "newest_jump": f"{number(values[last])} at step {steps[last]}",
+            "newest_jump": f"{rule.written(values[last])} at step {steps[last]}",
             "newest_usual": usual[last],
         }
         return Spell(place, place, end if end < len(steps) else None, facts)

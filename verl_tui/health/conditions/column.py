@@ -248,7 +248,11 @@ class Judged(NamedTuple):
 
 
 def breaches_of(
-    kind: str, steps: Places, candidates: Candidates, starts: Places | None = None
+    kind: str,
+    steps: Places,
+    candidates: Candidates,
+    starts: Places | None = None,
+    unit: str = "",
 ) -> Judged:
     """Find all breaches.
 
@@ -257,6 +261,7 @@ def breaches_of(
         steps: The step of each place.
         candidates: Where breaches may begin among these, and what each is.
         starts: The steps from which breaches began, if they are others.
+        unit: That of the judged numbers.
     """
     words: Mapping[str, Any] = WORDS[kind]
     begun = steps if starts is None else starts
@@ -267,7 +272,7 @@ def breaches_of(
             continue
         spell = candidates.spell(place)
         case = words.get(spell.facts.get("case", ""), {})
-        what = filled({**words, **case}["what"], spell.facts)
+        what = filled({**words, **case}["what"], spell.facts, unit)
         breach = Breach(int(begun[spell.first]), int(steps[spell.raised]), what)
         if breaches and spell.raised - until <= candidates.cooldown:
             breach = breaches.pop()._replace(cleared=None)

@@ -80,7 +80,7 @@ def stays(column: Column, rule: Rule, limit: float) -> Candidates:
             begun = values[start : place + 1] >= rule.climb * mean[window - 1]
         since = start + np.argmax(begun)
         ends_at = {"limit": limit, "low": float(rule.low), "high": float(rule.high)}
-        where = filled(WORDS["stays"]["where"][rule.condition], ends_at)
+        where = filled(WORDS["stays"]["where"][rule.condition], ends_at, rule.judged_in)
         was, level = where, mean[place]
         if rule.climb and not rule.threshold:
             was = f"{number(level / mean[window - 1])} × its level at the beginning"
@@ -93,7 +93,7 @@ def stays(column: Column, rule: Rule, limit: float) -> Candidates:
         hits = out[start:].sum()
         worst = start + np.maximum(spanned - high, low - spanned).argmax()
         is_steady = hits == len(spanned)
-        mean = f", their mean {number(fmean(newest.tolist()))}"
+        mean = f", their mean {rule.written(fmean(newest.tolist()))}"
         return {
             "case": "" if is_steady else "often",
             "stayed": "stayed" if is_steady else "mostly stayed",
@@ -145,10 +145,10 @@ def streak(column: Column, rule: Rule, limit: float) -> Candidates:
             place = start + at
             shown = slice(place - count + 1, place + 1)
             steps, numbers = (one[shown].tolist() for one in column[:2])
-            records = zip(map(number, numbers), steps, strict=True)
+            records = zip(map(rule.written, numbers), steps, strict=True)
             share = f"more than {limit:.0%} below the one before"
             facts = {
-                "where": share if drops else f"above {number(limit)}",
+                "where": share if drops else f"above {rule.written(limit)}",
                 "count": count,
                 "start": steps[0],
                 "stop": steps[-1],

@@ -287,7 +287,7 @@ def _window(context: RuleContext, key: str) -> int:
 def _figures(context: RuleContext) -> str:
     """Return how many groups are all wrong or all right, in words, as far as it is known."""
     shares = [
-        f"all {way} {number(value)}"
+        f"all {way} {context.rule.written(value)}"
         for way in ("wrong", "right")
         for value in context.finite(f"samples/groups_all_{way}", 1)
     ]

@@ -171,6 +171,8 @@ class ChartData(NamedTuple):
     """True if health says that it has no trend, of a longer past than that of the title's arrow."""
     end: int = NEVER
     """Last position of the run's present segment: points beyond were given up by a restart."""
+    headed: bool = False
+    """True if its name is the end of the key, below a heading with the rest."""
     short: str = ""
     """Its name in a chart of one row, where it differs from those around it; the name where empty.
     """

@@ -100,7 +100,8 @@ def _beside(data: ChartData, cursor: int | None, room: int) -> TextRows:
     said.append(score_beside_curve(data, cursor))
     said += [[(printable(data.note), "target")]] * bool(data.note)
     if not data.lettered:
-        return [*said, [(printable(data.key) * (data.title != data.key), "key")]]
+        known = data.headed or data.title == data.key
+        return [*said, [(printable(data.key) * (not known), "key")]]
     if cursor is not None:
         return [_names(data, cursor, room), *said]
     room -= sum(cells_of(words) + 2 for words in said if words)

@@ -32,6 +32,7 @@ from verl_tui.rendering.text.piece import (
     cut,
     fit,
     fit_left,
+    fit_words,
     paragraph,
     printable,
 )
@@ -61,6 +62,8 @@ _ACTIVE = frozenset({State.WAITING, State.RUNNING, State.STALLED, State.UNKNOWN}
 _ALWAYS_ROWS = 2
 """Most devices that are never a matrix, however small the panel."""
 _SEPARATOR = " · "
+_HALF_A_WORD = 10
+"""Cells in which nothing can be said but that there is more."""
 _WORDS = len("GPUs 999 · busy 100%")
 """Cells in a row for words on several devices."""
 _TALLEST = 6
@@ -87,14 +90,18 @@ def gpu_row(devices: Sequence[Device], width: int) -> Pieces:
     levels = _levels(devices, room)
     if not levels:
         room, levels = width, _levels(devices, width)
-    room -= cells_of(levels)
+    room -= cells_of(levels) + (2 if remarks and room == width else 0)
     if cell_len(_SEPARATOR.join(parts)) > room:
         parts = [part.replace("busy ", "").replace("memory", "mem") for part in parts]
     while parts[1:] and cell_len(_SEPARATOR.join(parts)) > room:
         del parts[-1]
     words = "".join(_SEPARATOR + part for part in parts[1:])
     row = [(parts[0], "value"), *levels, (words, "value")]
-    return cut([*row, (fit(remarks, width - cells_of(row)), "warn")], width)
+    room = width - cells_of(row)
+    remarks = (
+        fit_words(remarks, room) if room > _HALF_A_WORD else fit(remarks, min(room, 3))
+    )
+    return cut([*row, (remarks, "warn")], width)
 
 
 def _levels(devices: Sequence[Device], width: int) -> Pieces:
@@ -130,15 +137,15 @@ def gpu_rows(
     """
     width = max(1, width - 1)
     places = device_places(view)
+    headings = [paragraph(place.heading, "dim", width) for place in places]
     reasons = [paragraph(place.why, "dim", width) for place in places]
     beside = sum(map(len, reasons)) * zoomed
     share = _height_of_each(places, height, beside, zoomed=zoomed)
     rows: TextRows = []
-    for place, why in zip(places, reasons, strict=True):
+    for place, heading, why in zip(places, headings, reasons, strict=True):
         if rows and len(rows) + 2 < height:
             rows.append([])
-        if place.heading:
-            rows.append(cut([(place.heading, "dim")], width))
+        rows += heading
         if zoomed:
             belongs = owns(view.run) if view.run else lambda _: ""
             rows += detail_rows(place.devices, width, share, belongs)

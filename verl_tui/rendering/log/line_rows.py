@@ -23,6 +23,7 @@ from verl_tui.sources.formats.console import errors as console_errors
 from verl_tui.sources.formats.console.line_parts import parted, unrepeated
 from verl_tui.sources.formats.console.step_lines import STEP
 from verl_tui.text import one_line, safe, strip_ansi
+from verl_tui.words import figure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -429,10 +430,10 @@ def _row(record: dict[str, Any]) -> str:
     keys = list(dict.fromkeys([*labels, *numbers, *values]))
     words = _step_words(record)
     for key in keys[:_JSON_RECORDS_MOST]:
-        label, times = labels.get(key, (one_line(key, _WORDS), 1.0))
+        label, times, unit = labels.get(key, (one_line(key, _WORDS), 1.0, ""))
         said = _quoted(values[key])
         if key in numbers:
-            said = f"{compact(times * numbers[key]):<{_FIGURE}}"
+            said = f"{figure(times * numbers[key], unit, compact)[0]:<{_FIGURE}}"
         words.append(f"{label} {said}")
     more = len(keys) - _JSON_RECORDS_MOST
     return "  ".join([*words, *[f"+{more}"] * (more > 0)]).rstrip()
@@ -449,13 +450,13 @@ def _quoted(value: object) -> str:
 
 
 @lru_cache(256)
-def _indicators(scope: str, keys: tuple[str, ...]) -> dict[str, tuple[str, float]]:
-    """Return label and factor of the keys that are indicators, in the order to show."""
+def _indicators(scope: str, keys: tuple[str, ...]) -> dict[str, tuple[str, float, str]]:
+    """Return label, factor and unit of the keys that are indicators, in the order to show."""
     # sources put the scope before them
     own = {f"{scope}/{key}" if scope else key: key for key in keys}
     found = resolve(own)
     return {
-        own[found[id]]: (one.label, factor(id, found[id]))
+        own[found[id]]: (one.label, factor(id, found[id]), one.unit)
         for id, one in INDICATORS.items()
         if id in found
     }

@@ -27,6 +27,7 @@ from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.piece import Piece, Pieces, fit, middle, natural, printable
 from verl_tui.rendering.text.search import Matches, Search, checked
 from verl_tui.rendering.text.table import FittedTable, TextColumn
+from verl_tui.words import figure
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Sequence
@@ -294,6 +295,10 @@ class ListedMetric(NamedTuple):
     indicator: str | None = None
     """What it means, whatever its name, None where that is not known."""
 
+    def written(self, value: float) -> str:
+        """Return a value without its unit, which has no room."""
+        return figure(value, describe(self.key).unit, compact)[0]
+
 
 def metric_table(
     width: int, longest: int, order: MetricOrder
@@ -338,7 +343,7 @@ def _last(one: ListedMetric, _: int) -> Pieces:
     last = one.series.until(one.end).tail(1)
     if not last:
         return [("-", "value")]
-    return [(compact(last[0]), "value" if isfinite(last[0]) else "odd")]
+    return [(one.written(last[0]), "value" if isfinite(last[0]) else "odd")]
 
 
 def _trend(one: ListedMetric, _: int) -> Pieces:
@@ -356,7 +361,7 @@ def _bound(one: ListedMetric, at: int) -> Piece:
     if series is None or not series.values:
         return "", "dim"
     bounds = series.bounds
-    return compact(bounds[at]) if bounds else "-", "dim"
+    return one.written(bounds[at]) if bounds else "-", "dim"
 
 
 def _spark(one: ListedMetric, cells: int) -> Pieces:

@@ -88,9 +88,11 @@ class StepScores:
             return f"{sum(score > 0 for score in scores)} of {len(scores)} right"
         return f"group mean {compact(mean(scores))}"
 
-    def words(self, *, complete: bool = True) -> str:
-        """Return the figures: `512 samples · score 0.41 ± 0.49 · dead groups 12%`."""
-        words = [counted(self.count, "sample") + ("" if complete else " so far")]
+    def words(self, *, complete: bool = True) -> list[str]:
+        """Return the figures, those that say most first: `score 0.41 ± 0.49`, `dead groups 12%`,
+        `512 samples`.
+        """
+        words = []
         if self.scores:
             apart = [score - self.mean for score in self.scores]
             spread = sqrt(fmean(one * one for one in apart))
@@ -99,7 +101,7 @@ class StepScores:
         if self.groups:
             dead = sum(min(one) == max(one) for one in self.groups.values())
             words.append(f"dead groups {dead / len(self.groups):.0%}")
-        return " · ".join(words)
+        return [*words, counted(self.count, "sample") + ("" if complete else " so far")]
 
 
 def right_or_wrong(scores: Set[float]) -> bool:

@@ -13,14 +13,13 @@ from verl_tui.rendering.session.acknowledgements import Acknowledgements
 from verl_tui.rendering.session.notes import NoteBook
 from verl_tui.rendering.session.preferences import DRAWN
 from verl_tui.rendering.session.run_order import RunListing, Selection
-from verl_tui.rendering.text.numbers import percent_done
 from verl_tui.rendering.text.piece import short_run_names, size_text
 from verl_tui.rendering.text.search import Matches
 from verl_tui.runs.views.signs_of_life import two_jobs
 from verl_tui.runs.views.state import State, state, unread_form
 from verl_tui.text import one_line
 from verl_tui.times import age
-from verl_tui.words import counted
+from verl_tui.words import counted, percent_done
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

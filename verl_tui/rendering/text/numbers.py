@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import floor, isfinite, log10
 
 from verl_tui.patterns import pattern
+from verl_tui.words import figure, in_percent
 
 _WIDTH = 7
-_ROUNDING = 1e-9
-"""Rounding error of a percentage after division and multiplication."""
 _SUFFIXES = ("", "k", "M", "G")
 _LONGEST = 9
 """Most characters of a number that must differ from its neighbours."""
@@ -51,11 +50,6 @@ def distinct_texts(values: Sequence[float]) -> list[str]:
     return [text if text not in texts[:at] else "" for at, text in enumerate(texts)]
 
 
-def percent_done(share: float) -> str:
-    """Write the share of a run that is done, never 100% before its end."""
-    return f"{min(100, int(100 * share + _ROUNDING))}%"
-
-
 def _trimmed(value: float, digits: int) -> str:
     text = f"{value:.{max(0, digits)}f}"
     if "." in text:
@@ -63,8 +57,6 @@ def _trimmed(value: float, digits: int) -> str:
     return text
 
 
-_PERCENT: Mapping[str, float] = {"%": 1.0, "percent": 1.0, "share": 100.0}
-"""A unit -> how many percent one of it is."""
 _COUNTED = pattern(r"[a-z]{3,}s")
 """A unit in the plural."""
 _SIZES = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -75,21 +67,19 @@ def in_words(value: float, unit: str) -> tuple[str, str]:
     """Return a value's number, and the unit that may be left out behind it: none where the number
     is in another one, which it says itself.
     """
-    if unit in _PERCENT:
-        return f"{compact(value * _PERCENT[unit])}%", ""
     if unit in _SIZES and isfinite(value):
         size, name = _sized(value, unit)
         return f"{compact(size)} {name}", ""
-    text = compact(value)
     # `1 version`, but `1 ms` and `1 tokens/s`
-    unit = unit[:-1] if text == "1" and _COUNTED.fullmatch(unit) else unit
-    return text, f" {unit}" if unit else ""
+    is_one = compact(value) == "1" and _COUNTED.fullmatch(unit)
+    return figure(value, unit[:-1] if is_one else unit, compact)
 
 
 def axis_texts(values: Sequence[float], unit: str) -> list[str]:
     """Write the numbers of an axis as `distinct_texts` does, percentages as such."""
-    texts = distinct_texts([value * _PERCENT.get(unit, 1.0) for value in values])
-    return [text + "%" * bool(text and unit in _PERCENT) for text in texts]
+    times, sign = in_percent(unit)
+    texts = distinct_texts([value * times for value in values])
+    return [text and text + sign for text in texts]
 
 
 def _sized(value: float, unit: str) -> tuple[float, str]:

@@ -66,6 +66,8 @@ def pieces(
 
 ELLIPSIS = "…"
 """Stands for text cut off."""
+_NUMBER = pattern(r"[(±≈~@]?[-+−]?\d[\d.,:/%]{0,30}(?:e[-+]?\d{1,4})?[),;:%]{0,4}")
+"""A number, with what stands right beside it."""
 _UNSHOWABLE = "�"
 """Stands for a wide character where not even one fits."""
 _MOST_MARKS = 8
@@ -126,7 +128,26 @@ def fit(text: str, width: int) -> str:
     if cell_len(text) <= width:
         return text
     mark = ELLIPSIS[:width]
-    return text[: _reach(text, 0, width - len(mark))] + mark
+    return text[: _end(text, width - len(mark))] + mark
+
+
+def _end(text: str, width: int) -> int:
+    """Return where a text is cut to a width: before a number rather than in it, as half of one is
+    another.
+    """
+    end = _reach(text, 0, width)
+    start = text.rfind(" ", 0, end) + 1
+    word = text[start:].partition(" ")[0]
+    return start if start + len(word) > end and _NUMBER.fullmatch(word) else end
+
+
+def fit_words(text: str, cells: int) -> str:
+    """Return a text cut after a word of it, inside one where that would leave less than half."""
+    short = fit(text, cells)
+    if short in (text, ""):
+        return short
+    words = f"{short[: short.rfind(' ')].rstrip(' ,;:(')}{ELLIPSIS}"
+    return words if 2 * cell_len(words) >= cells else short
 
 
 def fitting(forms: Iterable[str], width: int) -> str:
@@ -265,9 +286,11 @@ def cut(pieces: Pieces, cells: int) -> Pieces:
     room -= len(mark)
     row: Pieces = []
     for text, role in pieces:
-        shown = text if cell_len(text) <= room else set_cell_size(text, room)
-        room -= cell_len(shown)
-        row.append((shown, role))
+        if cell_len(text) > room:
+            row.append((text[: _end(text, room)], role))
+            break
+        room -= cell_len(text)
+        row.append((text, role))
     last = next((role for text, role in reversed(row) if text), "")
     return [*row, (mark, last)] if mark else row
 

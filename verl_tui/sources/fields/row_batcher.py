@@ -26,6 +26,7 @@ from verl_tui.words import counted
 
 _MOST_HELD = 10_000
 """Rows that are held back at most: those of a step are some hundred."""
+_UNNAMED = "(unnamed)"
 _KEPT = 16
 """Rows of one step that a new one is compared with: a trainer writes a handful."""
 
@@ -44,7 +45,8 @@ def packed(values: Collection[float]) -> array[float]:
 @lru_cache(1000)  # a log may have others in every line
 def metric_keys(names: tuple[str, ...], prefix: str = "") -> tuple[str, ...]:
     """Return the keys of metrics by foreign names, which hardly ever change."""
-    return tuple([prefix + safe(name, 300) for name in names])
+    keys = (safe(name, 300) for name in names)
+    return tuple([prefix + (key if key.strip() else _UNNAMED) for key in keys])
 
 
 class MetricRow(NamedTuple):

@@ -50,8 +50,9 @@ class StepFields(NamedTuple):
     @property
     def no_metrics(self) -> frozenset[str]:
         """The step and total that are no metrics; verl's `training/global_step` is one as well."""
-        ungrouped = next((name for name in self.steps if "/" not in name), "")
-        return frozenset((ungrouped or next(iter(self.steps), ""), self.total or ""))
+        ungrouped = (name for name in self.steps if "/" not in name)
+        step = next(ungrouped, next(iter(self.steps), None))
+        return frozenset(filter(None, (step, self.total)))
 
 
 def step_fields(fields: Iterable[str]) -> StepFields:

@@ -148,7 +148,7 @@ def _told_apart(header: Sequence[str]) -> list[str]:
     for field in header:
         seen[field] += 1
         run, dash, key = field.rpartition(" - ")
-        again = f" ({seen[field]})" if seen[field] > 1 else ""
+        again = f" ({seen[field]})" if seen[field] > 1 and field else ""
         apart.append(f"{run}{again}{dash}{key}" if run else field + again)
     return apart
 

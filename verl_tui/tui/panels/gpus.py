@@ -45,7 +45,7 @@ class GpusPanel(TextPanel):
         zoomed = self.has_class("-zoomed")
         rows, devices = gpu_rows(view, width, height, zoomed=zoomed)
         if self.has_class("-bare"):  # no frame says so
-            row = gpu_row(devices, width)
+            row = gpu_row(devices, width - zoomed)
             rows = [row, *rows * zoomed] if row else [[("GPUs: ", "dim"), *rows[0]]]
         self._rows.set(rows)
         self.TITLE, remarks = edges(devices)

@@ -46,6 +46,8 @@ class MetricGrid(ChartTiles):
     """Key of the chosen metric."""
     shape = (1, 1)
     """Columns and rows that are shown."""
+    _headed = False
+    """True if names of groups stand above the charts."""
     _shelves: tuple[Shelf, ...] = ()
     _page: tuple[Shelf, ...] = ()
 
@@ -76,7 +78,8 @@ class MetricGrid(ChartTiles):
         asked = shown.user.metrics_columns, shown.user.metrics_rows
         self.shape = columns, rows = grid_shape(*size, *asked)
         tall = size.height // rows
-        headed = tall > LEAST_HEIGHT and any(group.name for group in shown.groups)
+        named = any(group.name for group in shown.groups)
+        self._headed = headed = tall > LEAST_HEIGHT and named
         self._shelves = shelves(shown.groups, columns, tall - headed)
         top = self._at() // rows * rows
         self._page = self._shelves[top : top + rows]
@@ -103,7 +106,8 @@ class MetricGrid(ChartTiles):
                 pin = "★ " * (key in shown.user.pins)
                 plan = single_metric(run, key, pin + shelf.group.short(key))
                 plan = plan._replace(in_row=shelf.group.in_rows)
-                data.append(chart_data(plan, shown.view, shown.look))
+                chart = chart_data(plan, shown.view, shown.look)
+                data.append(chart._replace(headed=self._headed))
         return [*lined_up(data), *headings]
 
     @property
