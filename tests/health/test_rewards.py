@@ -294,7 +294,18 @@ def advantages(highest: list[float], says: str, **more: list[float]) -> Case:
     return case("no-signal", {**columns, **more}, says)
 
 
+TINKER = {"optim/lr": 1e-4}
+
+
+def tinker(**more: list[float]) -> dict[str, list[float]]:
+    none = [0.0] * 40
+    return {"env/all/reward/total": none, "env/all/by_group/frac_mixed": none, **more}
+
+
 GROUPS = [
+    case("dead-groups", tinker(), "less the share of mixed groups", beside=TINKER),
+    case("dead-groups", tinker(teacher_kl=[0.1] * 40), beside=TINKER,
+         why="learns from a teacher, not from scores (teacher_kl)"),
     *(
         case("dead-groups", {key: values}, says, beside=beside)
         for key, beside in (("samples/dead_groups", VERL), ("frac_reward_zero_std", OTHER))

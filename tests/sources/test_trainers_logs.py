@@ -32,7 +32,7 @@ LAST = """\
 FACTORY = """\
 {"current_steps": 5, "total_steps": 60, "loss": 0.5, "accuracy": 0.75, "lr": 0.001, "epoch": 0.05, "elapsed_time": "0:00:10"}
 {"current_steps": 5, "total_steps": 60, "eval_loss": 0.25, "epoch": 0.05, "percentage": 8.33}
-{"current_steps": 10, "total_steps": 60, "loss": 0.25, "accuracy": 1.0, "lr": 0.0005, "epoch": 0.1}
+{"current_steps": 10, "total_steps": 60, "loss": 0.25, "accuracy": 1.0, "lr": 0.0005, "epoch": 0.1, "reward": null, "predict_loss": null}
 """
 
 

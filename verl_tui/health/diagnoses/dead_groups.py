@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import partial
 from statistics import fmean, median
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -134,10 +133,12 @@ def _dead_share(context: RuleContext) -> _Share | str:
     run = context.run
     if key := context.first_key(METRICS["dead_groups"]):
         return _Share(key)
+    if teacher := context.first_key(METRICS["teacher"]):
+        return f"the policy learns from a teacher, not from scores ({teacher})"
     for form, factor in (it for one in writers(tuple(run.keys)) for it in one.mixed):
         for key in filter(form.fullmatch, run.keys):
             words = " (1 less the share of mixed groups)"
-            return _Share(key, words, partial(_rest, factor))
+            return _Share(key, words, lambda mixed: 1 - factor * mixed)  # noqa: B023 - one pass
     evicted = context.first_key(METRICS["evicted"])
     _, batch = run.config.positive("batch_size")
     if not batch or not evicted:
@@ -146,10 +147,6 @@ def _dead_share(context: RuleContext) -> _Share | str:
     return _Share(
         evicted, words, lambda gone: np.maximum(0.0, gone) / (abs(gone) + batch)
     )
-
-
-def _rest(factor: float, mixed: Numbers) -> Numbers:
-    return 1 - factor * mixed
 
 
 def _bound(context: RuleContext, batch: float) -> _Share | str:

@@ -114,8 +114,8 @@ class TutorialDecoder(JsonDecoder):
 
     parted = True
     spelled: Mapping[str, str] = {}
-    """What fields are called that a trainer spells otherwise than others; nothing where they are no
-    metrics.
+    """What fields are called that a trainer spells otherwise than others, and that leaves none out
+    for want of a value.
     """
 
     def __init__(self) -> None:
@@ -158,8 +158,8 @@ class TutorialDecoder(JsonDecoder):
     def read(self, record: Fields) -> Iterable[Item]:
         """Return the row and the sample of one object."""
         if self.spelled:
-            named = ((self.spelled.get(name, name), name) for name in record)
-            record = {called: record[name] for called, name in named if called}
+            given = (name for name in record if record[name] is not None)
+            record = {self.spelled.get(name, name): record[name] for name in given}
         found = self._read(record)
         if not self.skipped:
             return found
@@ -293,7 +293,6 @@ class LlamaFactoryDecoder(TutorialDecoder):
     spelled = {  # noqa: RUF012 - never changed
         "lr": "learning_rate",
         "accuracy": "rewards/accuracies",
-        "percentage": "",  # the share of the steps that are done
     }
 
 
