@@ -138,7 +138,7 @@ def _dead_share(context: RuleContext) -> _Share | str:
     for form, factor in (it for one in writers(tuple(run.keys)) for it in one.mixed):
         for key in filter(form.fullmatch, run.keys):
             words = " (1 less the share of mixed groups)"
-            return _Share(key, words, lambda mixed: 1 - factor * mixed)  # noqa: B023 - returned at once
+            return _Share(key, words, lambda mixed: 1 - factor * mixed)  # noqa: B023 - one pass
     evicted = context.first_key(METRICS["evicted"])
     _, batch = run.config.positive("batch_size")
     if not batch or not evicted:
