@@ -76,6 +76,14 @@ async def test_what_may_be_typed_takes_all_the_room_and_stays_apart(tmp_path):
         check_shown(app, "filter metrics: words a|b … esc leaves")
 
 
+async def test_one_metric_is_no_metrics(tmp_path):
+    (tmp_path / "verl.jsonl").write_text('{"step": 1, "data": {"a": 1}}\n')
+    app = loaded(tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, "m")
+        assert "1 metric " in lines(app)[0]
+
+
 async def test_what_is_said_of_wide_letters_is_not_cut(tmp_path):
     app = loaded(*(write_run(tmp_path, name) for name in ("a", "b")))
     async with app.run_test(size=(100, 24)) as pilot:

@@ -6,6 +6,7 @@ import pytest
 from watching import (
     NOW,
     check_layout,
+    check_shown,
     dashboard,
     lines,
     loaded,
@@ -14,6 +15,7 @@ from watching import (
     showing,
     text,
     until,
+    write_run,
 )
 
 from verl_tui.rendering.session.run_order import first_to_show
@@ -63,6 +65,24 @@ async def test_says_what_is_waited_for(tmp_path, path, size):
 
 
 # -- what is shown at the first look ---------------------------------------------------------------
+
+
+async def test_behind_a_run_without_charts_the_next_one_has_its_own(tmp_path):
+    write_run(tmp_path, "a", reward_mean=1.5)
+    (tmp_path / "b").mkdir()
+    crash = (
+        "ray init kwargs: {}\nTraceback (most recent call last):\nValueError: no GPU\n"
+    )
+    (tmp_path / "b" / "train.log").write_text(crash, encoding="utf-8")
+    write_run(tmp_path, "c", reward_mean=7.5)
+    app = loaded(tmp_path)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await press(pilot, "3", "1")
+        check_shown(app, "│reward  1.5")
+        await press(pilot, "2")
+        check_shown(app, "crashed before the first step")
+        await press(pilot, "3")
+        check_shown(app, "│reward  7.5")
 
 
 async def test_why_a_run_crashed_before_the_first_step_is_in_the_first_frame(tmp_path):

@@ -107,7 +107,9 @@ def listed_words(
             right.append((f" page {page[0]}/{page[1]}", "dim"))
     name = shown.view.name_in(max(8, width // 3)) or "no run"
     listed, known, _ = shown.matches
-    count = f"{listed} metrics" if listed == known else f"{listed} of {known}"
+    count = f"{listed} of {known}"
+    if listed == known:
+        count = f"{listed} metric{'s' * (listed != 1)}"
     left: list[Piece] = [(name, "strong"), (f"  {count}", "")]
     words = f"  filter: {printable(shown.filter.text)}"
     left += [(words, "accent")] * bool(shown.filter.clauses)

@@ -132,8 +132,9 @@ def _key_section(
             keys = keys_of(binding, user)
             row = _RUNS_ROW if name == "run.1" else (keys, binding.description, name)
             found.setdefault(name or keys, row)
-    title = declared.task.description
-    return KeySection(title, declared.title, (*found.values(),), declared.notes)
+    return KeySection(
+        declared.task.description, declared.title, (*found.values(),), declared.notes
+    )
 
 
 _WIDE = 126
@@ -195,9 +196,8 @@ def _section(section: KeySection, width: int) -> Iterator[Pieces]:
     title = f" · {section.title}" if section.title else ""
     yield [(task, "strong"), (fit(title, width - cell_len(task)), "dim")]
     beside = width >= _ROOMY
-    least = 18 if beside else 9
     for keys, words, name in section.rows:
-        start = max(least, len(keys) + 1) + 2
+        start = max(18 if beside else 9, len(keys) + 1) + 2
         room = width - start - (len(name) + 2 if beside and name else 0)
         first, *more = wrap(words, max(8, room))
         said = fit(f"  {keys}".ljust(start) + first.ljust(room), width)

@@ -213,9 +213,8 @@ class FilterBar(ContainedWidget, Horizontal):
             return
         typed = self.input.value
         width = self.size.width or self.screen.size.width
-        typed_cells = max(_TYPED, cell_len(typed) + 1)
-        room = max(0, width - cell_len(self._words) - typed_cells - 3)
-        words = filter_state(typed, matches, room, escape=escape, **more)
+        room = width - cell_len(self._words) - max(_TYPED, cell_len(typed) + 1) - 3
+        words = filter_state(typed, matches, max(0, room), escape=escape, **more)
         self._write(self._state, words, "dim")
 
     def _write(self, line: Line, words: str, role: str) -> None:
