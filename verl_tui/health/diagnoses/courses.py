@@ -6,7 +6,6 @@ takes much longer than it used to.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,8 +23,7 @@ from verl_tui.health.diagnosis import BlockDiagnosis, Blocks, Signs, diagnosis
 from verl_tui.health.finding import LACKS, number
 from verl_tui.health.reward import SOLVED, gaining_components, parts_solved
 from verl_tui.indicators import validation_keys
-from verl_tui.metrics import describe
-from verl_tui.patterns import NamePattern
+from verl_tui.runs.time.step_timing import regular_parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -174,19 +172,6 @@ def _find_short(blocks: Blocks, spec: BlockDiagnosis) -> Signs:
     return Signs(begins, lasts, lambda at: long[at] + 1, facts)
 
 
-_PHASE = NamePattern(
-    r"timing_s/(?!step$|testing$|save_checkpoint$|start_profile$|stop_profile$|dump_|.*/slowest/"
-    r"|.*(?:/|_)(?:max|min)$).+"
-)
-"""Phases of every step. Validation and checkpoints have their own pace and are left out, as are
-single responses.
-"""
-_NO_TIME = NamePattern(
-    r"(?:.*(?:/|_))?(?:lengths?|tokens?|counts?|turns|ratio|share|num|num_.+|size|bytes)(?:/mean)?"
-)
-"""verl and its agent loops put figures under `timing_s/` that are no seconds:
-`…/slowest/prompt_length`.
-"""
 _MOST_PHASES = 20
 _NOW, _GAP = 2, 2
 """Newest blocks that must be slow, and how many before these are left out for the growth itself."""
@@ -210,7 +195,7 @@ def slow_phase(context: RuleContext) -> BlockDiagnosis | str:
         return f"{LACKS} no time of a step"
     length = context.indicators.get("response_length")
     keys = {"step": step, "tokens": context.names.get("perf/total_num_tokens", length)}
-    phases = _phases(context.run.keys) or (step,)
+    phases = regular_parts(context.run)[:_MOST_PHASES] or (step,)
     needs = _NOW + _GAP + _LEAST_PAST + 1
     return BlockDiagnosis(keys, _find_slow, phases, needs=needs, patience=3)
 
@@ -272,15 +257,3 @@ def _usual(levels: Numbers) -> Numbers:
     whole = _PAST + _NOW + _GAP
     found[whole:] = np.fmin(found[whole:], found[whole : whole + 1])
     return found
-
-
-@lru_cache(256)
-def _phases(keys: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the keys of times of a part of the step, in seconds."""
-    # Called at each judgement, while keys hardly ever change.
-    found = [
-        key
-        for key in filter(_PHASE.fullmatch, keys)
-        if not _NO_TIME.fullmatch(key) and describe(key).unit == "s"
-    ]
-    return tuple(found[:_MOST_PHASES])

@@ -114,6 +114,12 @@ def occasional_parts(run: Run) -> list[str]:
     return [key for name, key in parts.items() if name in _OCCASIONAL_PARTS]
 
 
+def regular_parts(run: Run) -> list[str]:
+    """Return the keys of the timers of all other parts of the step."""
+    parts = _step_timers(run)[1]
+    return [key for name, key in parts.items() if name not in _OCCASIONAL_PARTS]
+
+
 def seconds_of(run: Run, keys: Iterable[str], steps: Steps) -> Numbers:
     """Return the seconds that timers have together at some ascending steps."""
     import numpy as np
