@@ -184,16 +184,14 @@ def follow(
             now = time.time()
             yield now, follower.tick(now)
             if follower.done:
-                if all(map(_is_empty, monitor.runs.values())):
+                statuses = (
+                    one for run in monitor.runs.values() for one in run.statuses
+                )
+                if all(one.writer == CLOSED and not one.records for one in statuses):
                     raise NothingError("nothing readable in standard input")
                 break
             if len(none := follower.unreadable) == len(monitor.runs):
                 say(f"nothing readable so far in {', '.join(none)}; it is waited for")
-
-
-def _is_empty(run: Run) -> bool:
-    """Return whether standard input was closed without a record."""
-    return all(one.writer == CLOSED and not one.records for one in run.statuses)
 
 
 # -- what happens, for programs --------------------------------------------------------------------

@@ -286,11 +286,10 @@ class Monitor:
         return run
 
 
-def _ends(run: Run) -> tuple[object, ...]:
+def _ends(run: Run) -> object:
     """Return what shows that a run has ended: its last words, a process that is gone."""
-    statuses = run.statuses
-    gone = sum(bool(one.writer and one.writer.gone) for one in statuses)
-    return run.outcome, gone, sum(one.unheld for one in statuses)
+    gone = [one.unheld or getattr(one.writer, "gone", False) for one in run.statuses]
+    return run.outcome, sum(gone)
 
 
 def _is_read(run: Run, preview: Run) -> bool:

@@ -290,10 +290,8 @@ class Writer(NamedTuple):
     """True if it is stopped until it is continued: SIGSTOP, Ctrl+Z."""
     began: float = 0.0
     """When it began, in seconds since the epoch; 0 where only the file's name shows it."""
-    job: int = 0
-    """The group of the processes that were started with it, 0 where that is not known."""
-    beside: str = ""
-    """Names a process of another job that writes the same file."""
+    jobs: Mapping[Any, str] = _NOTHING
+    """The groups of processes that write the file, as far as known, each with the name of one."""
 
     @property
     def words(self) -> str:

@@ -473,18 +473,19 @@ def test_a_start_after_a_kill_waits_for_its_first_step():
     assert [one.step for one in run.restarts] == [11]
 
 
-ONE, TWO = Writer(1, "python a.py", job=1), Writer(2, "python b.py", job=2)
+ONE = Writer(1, "", jobs={1: "python a.py (process 1)"})
+TWO = Writer(2, "", jobs={2: "python b.py (process 2)"})
 
 
 @pytest.mark.parametrize(
     ("first", "second", "key", "named"),
     [
         (ONE, TWO, "actor/entropy", True),
-        (ONE._replace(beside=TWO.words), None, "actor/entropy", True),
+        (ONE._replace(jobs={**ONE.jobs, **TWO.jobs}), None, "actor/entropy", True),
         # a trainer's other half, its rank, what cannot be seen or is gone
         (ONE, TWO, "orchestrator/queue", False),
-        (ONE, TWO._replace(job=1), "actor/entropy", False),
-        (ONE, TWO._replace(job=0), "actor/entropy", False),
+        (ONE, ONE, "actor/entropy", False),
+        (ONE, TWO._replace(jobs={}), "actor/entropy", False),
         (ONE, TWO._replace(gone=True), "actor/entropy", False),
     ],
 )

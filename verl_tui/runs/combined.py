@@ -69,8 +69,8 @@ def _is_aside(newer: SourceState, older: SourceState) -> bool:
     """Return whether a source began anew while we watched, after the other had ended: a rotation
     put that aside.
     """
-    arrived = newer.life.arrived or 0.0, older.life.arrived or 0.0
-    return newer.segment > 0 and arrived[0] > arrived[1]
+    last = older.life.arrived or 0.0
+    return newer.segment > 0 and (newer.life.arrived or 0.0) > last
 
 
 def _continues(before: SourceState, after: SourceState) -> bool:

@@ -103,8 +103,8 @@ class Feed:
 
     def scan(self) -> Discovery:
         """Search for new runs and files; a run keeps its first name."""
-        read = ((one.source.path, one.file) for one in self._readers.values())
-        self._finder.moved = {path: at for path, at in read if at not in (None, path)}
+        sources = (one.source for one in self._readers.values())
+        self._finder.moved = {one.path: one.moved for one in sources if one.moved}
         with debug_log.timed("searched"):
             discovery = self._finder.scan()
         dropped = self._owners.forget(self._finder.changed)

@@ -5,10 +5,10 @@ metrics: a broken file, or one with a name for each sample, has any number of th
 
 from __future__ import annotations
 
+import glob
 import os
 import stat
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -153,8 +153,9 @@ class Tail:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = self.place = path
-        """The file, and where it was read last."""
+        self.path = path
+        self.moved: Path | None = None
+        """Where it lies now if a rotation moved it away beneath its writer."""
         self.offset = 0
         """Bytes read so far."""
         self.size = 0
@@ -176,7 +177,7 @@ class Tail:
         Raises:
             OSError: The file is gone or may not be read.
         """
-        path = self.place = self._found()
+        path = self._found()
         known = path.stat()
         self.size = known.st_size
         self.modified = known.st_mtime
@@ -198,15 +199,14 @@ class Tail:
         return Chunk(data, more=bool(data) and self.offset < known.st_size)
 
     def _found(self) -> Path:
-        """Return where the file lies: a rotation moves it away beneath a writer that goes on."""
-        path = newest_checkpoint_file(self.path)
+        """Return where the file lies."""
+        path, self.moved = newest_checkpoint_file(self.path), None
         if self.identity and not is_file(path):
-            with suppress(OSError), os.scandir(path.parent) as entries:
-                for one in entries:
-                    is_it = one.name.startswith(path.name)
-                    if is_it and one.inode() == self.identity[1]:
-                        return Path(one.path)
-        return path
+            for one in path.parent.glob(f"{glob.escape(path.name)}?*"):
+                info = status_at(one)
+                if info and (info.st_dev, info.st_ino) == self.identity:
+                    self.moved = one
+        return self.moved or path
 
     def _check(self, descriptor: int, identity: tuple[int, int]) -> str | None:
         """Return why the file is not the one we have been reading, and start over; None if it
@@ -329,6 +329,8 @@ class Source:
         """Seconds since the epoch."""
         self._problem: str | None = None
         """Why nothing can be read at present."""
+        self.moved: Path | None = None
+        """Where it is read if it was moved beneath its writer."""
         self._kept: set[str] = set()
         """Those that are kept."""
         self._is_full = False

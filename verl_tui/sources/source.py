@@ -46,18 +46,10 @@ class FileSource(Source):
     @property
     def note(self) -> str | None:
         """Return a remark on its figures, None without one."""
-        note, place = self._reader.note, self.place
-        moved = f"moved while it was written: read as {one_line(place.name)}"
-        said = (moved if place != self.path else None, note)
-        return "; ".join(filter(None, said)) or None
-
-    @property
-    def place(self) -> Path:
-        """The file that is read, elsewhere than at its path where it was moved beneath its
-        writer.
-        """
-        tail = self._tail
-        return self.path if tail.place == tail.path else tail.place
+        if not self.moved:
+            return self._reader.note
+        moved = f"moved while it was written: read as {one_line(self.moved.name)}"
+        return "; ".join(filter(None, (moved, self._reader.note)))
 
     def read(self) -> tuple[Records, bool]:
         """Return the records of the next bytes, and whether more wait."""
@@ -66,7 +58,7 @@ class FileSource(Source):
         except OSError as error:
             self._problem = why(error)
             return (), False
-        self._problem = None
+        self._problem, self.moved = None, self._tail.moved
         again: Sequence[Record] = ()
         if chunk.restarted is not None:
             self.first = b""

@@ -25,7 +25,6 @@ from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from verl_tui.sources.discovery.found import FoundFile
     from verl_tui.sources.host.processes import Writers
@@ -42,6 +41,12 @@ class SourceReader:
     def __init__(self, run: str, source: Source, watch: Writers) -> None:
         self.run = run
         self.source = source
+        self.file = (
+            source.path
+            if isinstance(source, FileSource) and not isinstance(source, PipeSource)
+            else None
+        )
+        """The file that a process may hold open."""
         self._figures = SampleFigures()
         self._watch = watch
         self.status = source.status()
@@ -57,14 +62,6 @@ class SourceReader:
         self.finished_at = -1
         """Bytes read when last lines without an end were taken."""
         self._broken = False
-
-    @property
-    def file(self) -> Path | None:
-        """The file that a process may hold open."""
-        of = self.source
-        if isinstance(of, FileSource) and not isinstance(of, PipeSource):
-            return of.place
-        return None
 
     def read(self) -> tuple[Batch | None, bool]:
         """Return the next batch, None if nothing is new, and whether more waits."""
@@ -120,11 +117,10 @@ class SourceReader:
 
     def _written(self, status: SourceStatus) -> SourceStatus:
         """Add the file's writer."""
-        file = self.file
-        if file is None:
+        if self.file is None:
             return status
-        unheld = file in self._watch.nobodys and status.format in _HELD_OPEN
-        return status._replace(writer=self._watch.writers.get(file), unheld=unheld)
+        unheld = self.file in self._watch.nobodys and status.format in _HELD_OPEN
+        return status._replace(writer=self._watch.writers.get(self.file), unheld=unheld)
 
 
 def source_of(file: FoundFile) -> Source:

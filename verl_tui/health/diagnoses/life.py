@@ -158,8 +158,7 @@ def _before_the_first(context: RuleContext) -> Finding | str:
     lives = [source.life for source in run.sources.values()]
     quiet = max([life.until_newest(life.stood) for life in lives], default=0.0)
     if at is not None:
-        holder = signs_of_life.writer(run)
-        began = holder.began if holder else 0.0
+        began = getattr(signs_of_life.writer(run), "began", 0.0)
         quiet = max(0.0, now - max(at, began) - run.lost(now))
     if not sign or not is_fresh or quiet <= allowed["seconds"] or doubt(run, now):
         return "; ".join(filter(None, ["the run has made no step yet", phase]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations_with_replacement
 from math import inf
 from operator import attrgetter
 from pathlib import PurePath
@@ -51,21 +52,20 @@ def writer(run: Run) -> Writer | None:
     known = [
         one
         for state in run.sources.values()
-        if (one := state.status.writer) and not (one.gone and _replaced(run, state))
+        if (one := state.status.writer)
+        and not (one.gone and _replaced(run, one, state))
     ]
     return min(
         known, key=lambda one: (one.name.startswith("wandb"), one.gone), default=None
     )
 
 
-def _replaced(run: Run, state: SourceState) -> bool:
+def _replaced(run: Run, one: Writer, state: SourceState) -> bool:
     """Return whether a run went on without the process that has written one of its files."""
     arrived = max(one.life.arrived or 0.0 for one in run.sources.values())
-    if arrived - state.life.orphaned > _LAST_WORDS:
-        return True
-    by_name = state.status.writer and state.status.writer.by_name
     later = (last_written(run) or 0.0) - (state.status.modified or 0.0)
-    return bool(by_name and later > _KEPT_BACK)
+    is_left = one.by_name and later > _KEPT_BACK
+    return is_left or arrived - state.life.orphaned > _LAST_WORDS
 
 
 @cached_by_revision
@@ -73,10 +73,8 @@ def began_anew(run: Run) -> bool:
     """Return whether a process that began after all that the run has shown writes its log."""
     states = run.sources.values()
     shown = max(one.life.last(one.status.modified) or 0.0 for one in states)
-    writers = [one.status.writer for one in states]
-    return any(
-        one and not one.gone and one.began > shown + _LAST_WORDS for one in writers
-    )
+    known = (one.status.writer for one in states)
+    return any(by and not by.gone and by.began > shown + _LAST_WORDS for by in known)
 
 
 @cached_by_revision
@@ -84,31 +82,17 @@ def two_jobs(run: Run) -> str:
     """Say that two jobs write one log of a run, or the same metrics into two of one format; empty
     where no two are known. Ranks, workers and helpers are of the job that started them.
     """
-    pair = [name.partition(", which")[0] for name in next(_pairs(run), ())]
-    return f"two trainings write into it: {' and '.join(pair)}" if pair else ""
-
-
-def _pairs(run: Run) -> Iterator[tuple[str, str]]:
-    """Yield each two processes of two jobs that do the same."""
     written = [
-        (one, by)
+        (one, by.jobs)
         for one in run.sources.values()
-        if (by := one.status.writer) and by.job and not by.gone
+        if (by := one.status.writer) and not by.gone
     ]
-    for at, (state, one) in enumerate(written):
-        if one.beside:
-            yield one.words, one.beside
-        for other, two in written[:at]:
-            if two.job != one.job and _are_alike(state, other):
-                yield two.words, one.words
-
-
-def _are_alike(one: SourceState, other: SourceState) -> bool:
-    """Return whether two sources have mostly the same metrics in one format."""
-    shared = one.metrics & other.metrics
-    return one.status.format == other.status.format and 2 * len(shared) > len(
-        one.metrics
-    )
+    for (one, jobs), (other, more) in combinations_with_replacement(written, 2):
+        names = [*{**jobs, **more}.values()]
+        shared = 2 * len(one.metrics & other.metrics) >= len(one.metrics)
+        if len(names) > 1 and shared and one.status.format == other.status.format:
+            return f"two trainings write into it: {' and '.join(names[:2])}"
+    return ""
 
 
 def evidence(run: Run, now: float) -> Evidence | None:

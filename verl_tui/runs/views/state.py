@@ -236,9 +236,8 @@ def _unheld(run: Run, now: float) -> State:
 
 def _is_starting(run: Run) -> bool:
     """Return whether a run has not made a step since it began."""
-    if run.step is None or began_anew(run):
-        return True
-    return starts(run.sources.values(), run.last_record or 0.0)
+    begins = run.step is None or began_anew(run)
+    return begins or starts(run.sources.values(), run.last_record or 0.0)
 
 
 def _is_no_training(run: Run) -> bool:

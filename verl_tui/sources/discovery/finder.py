@@ -146,7 +146,7 @@ class Finder:
     def __init__(self, specs: Sequence[str]) -> None:
         self.specs = tuple(specs)
         self._probe = Probe()
-        self.moved: Mapping[Path, Path | None] = {}
+        self.moved: Mapping[Path, Path] = {}
         """Files that are read where they were moved to."""
         self._within: dict[Path, tuple[object, RunParts]] = {}
         """Times and sizes of each file, and of what SQLite has not put into it yet; the runs."""

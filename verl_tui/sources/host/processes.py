@@ -191,8 +191,6 @@ _LATER = 5.0
 """Seconds by which a process may seem to have begun after its own file: clocks are set right now
 and then.
 """
-_EARLIER = 1.0
-"""Seconds by which it may seem to have begun too early: the host's start is a whole second."""
 
 
 @dataclass(slots=True)
@@ -206,9 +204,7 @@ class _Holder:
     """
     inode: Inode
     size: int = 0
-    """Bytes of the file when its writer was last looked at."""
-    alive: float = 0.0
-    """When it was last seen alive, in seconds since the epoch."""
+    """Bytes of the file when its writer was seen to be gone."""
 
 
 class Writers:
@@ -259,8 +255,7 @@ class Writers:
         """Look at the writers that are known, and for others when it is time."""
         begun = time.monotonic()
         changed = self.refresh()
-        missing = self.unknown(self._wanted)
-        if changed or begun >= self._next_scan or any(map(self._has_grown, missing)):
+        if changed or begun >= self._next_scan:
             self.scan(self._wanted)
             pause = _RESCAN if self.unknown(self._wanted) else _RARELY
             took = time.monotonic() - begun
@@ -273,11 +268,6 @@ class Writers:
             for path in paths
             if path not in self._holders or self.writers[path].gone
         ]
-
-    def _has_grown(self, path: Path) -> bool:
-        """Return whether a file has another size than as its writer was last looked at."""
-        known = self._holders.get(path)
-        return bool(known and known.size != file_size(path))
 
     def refresh(self) -> bool:
         """Check the known processes alone; return whether a file has lost its writer."""
@@ -293,11 +283,10 @@ class Writers:
         stopped.
         """
         known = self._holders[path]
-        status, now = status_of(known.process), time.time()
+        status = status_of(known.process)
         gone, stopped = status == psutil.STATUS_DEAD, status == psutil.STATUS_STOPPED
         self.writers[path] = self.writers[path]._replace(gone=gone, stopped=stopped)
         known.size = file_size(path)
-        known.alive = known.alive if gone else now
         held = not known.opened or _inode_at(known.opened) == known.inode
         if not held and not gone:
             del self._holders[path], self.writers[path]
@@ -311,14 +300,12 @@ class Writers:
         free = stats.keys() - map(wanted.__getitem__, _own(wanted))
         for inode, holders in _holders(wanted, unseen).items():
             path = wanted[inode]
-            if found := _trainers(self._counted(path, holders)):
-                process = found[0]
+            if found := _trainers(self._counted(path, holders, stats[path])):
                 free.discard(path)
                 self.writers[path] = _writer_of(found)
-                self._holders[path] = _Holder(process, holders.get(process, ""), inode)
+                opened = holders.get(found[0], "")
+                self._holders[path] = _Holder(found[0], opened, inode)
                 self._is_lost(path)
-        for path in self._holders.keys() & stats.keys():
-            self._holders[path].size = stats[path].st_size
         free = _only_here({path for path in free if stats[path].st_uid not in unseen})
         self.nobodys = (self.nobodys - stats.keys()) | free
         for path in stats.keys() - self._holders.keys():
@@ -326,15 +313,14 @@ class Writers:
         self.writers |= self._authors.find(free - self._holders.keys(), time.time())
 
     def _counted(
-        self, path: Path, holders: Iterable[psutil.Process]
+        self, path: Path, holders: Iterable[psutil.Process], info: os.stat_result
     ) -> list[psutil.Process]:
         """Return the holders of a file that may be its writer: what its last writer left behind (a
         shell, an orphan) is of interest once the file grows.
         """
-        is_left = path in self._holders and self.writers[path].gone
-        if not is_left or self._has_grown(path):
-            return [*holders]
-        since = self._holders[path].alive - _EARLIER
+        known = self._holders.get(path)
+        is_left = known and self.writers[path].gone and known.size == info.st_size
+        since = info.st_mtime if is_left else 0.0
         return [one for one in holders if one.create_time() >= since]
 
 
@@ -369,8 +355,8 @@ class Authors:
             if not alive and pid not in contained():
                 self._gone[path] = modified
             gone = path in self._gone
-            job = next(map(_job, alive), 0)
-            writers[path] = Writer(pid, "", gone=gone, by_name=True, job=job)
+            jobs = dict.fromkeys({*map(_job, alive)} - {0}, f"process {pid}")
+            writers[path] = Writer(pid, "", gone=gone, by_name=True, jobs=jobs)
         return writers
 
 
@@ -406,16 +392,16 @@ def _trainers(holders: Iterable[psutil.Process]) -> list[psutil.Process]:
     trainers = [one for one in own if programs[one] not in _PROGRAMS["helpers"]]
     if not trainers and (behind := _behind(own)):
         return _trainers(behind)
-    return sorted(trainers or own, key=lambda one: (one.create_time(), one.pid))
+    return sorted(trainers or own, key=psutil.Process.create_time)
 
 
 def _writer_of(found: Sequence[psutil.Process]) -> Writer:
-    """Return the oldest of those that write a file, with one that was not started with it."""
-    first, job = found[0], _job(found[0])
-    apart = [one for one in found if job and _job(one) not in (0, job)]
-    beside = [Writer(one.pid, name_of(one)).words for one in apart[:1]]
-    known = Writer(first.pid, name_of(first), began=first.create_time(), job=job)
-    return known._replace(beside="".join(beside))
+    """Return the first of those that write a file as its writer."""
+    jobs = {_job(one): f"{name_of(one)} (process {one.pid})" for one in found}
+    jobs.pop(0, None)
+    first = found[0]
+    began = first.create_time()
+    return Writer(first.pid, name_of(first), began=began, jobs=jobs)
 
 
 @lru_cache(maxsize=1024)
@@ -425,12 +411,8 @@ def _job(process: psutil.Process) -> int:
     """
     try:
         line = [process, *process.parents()]
-        ends = (
-            at
-            for at, one in enumerate(line)
-            if one.pid == 1 or one.name() in _PROGRAMS["outliving"]
-        )
-        group = os.getpgid(line[next(ends, len(line)) - 1].pid)
+        ends = [one.pid == 1 or one.name() in _PROGRAMS["outliving"] for one in line]
+        group = os.getpgid(line[[*ends, True].index(True) - 1].pid)
     except (psutil.Error, OSError):
         return 0
     is_left = not psutil.pid_exists(group) or name_of(process).startswith("ray::")
