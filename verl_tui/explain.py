@@ -151,7 +151,7 @@ def _chain(around: Moves, found: Finding, after: Sequence[Finding]) -> list[Part
     parts = {}
     for key, step, *values in around.moves:
         about = describe(key)
-        went = [figure(one, about.unit, number)[0] for one in values]
+        went = [figure(one, about.unit, number) for one in values]
         what = f"{one_line(about.label, 80)} {' → '.join(went)}"
         parts[key] = Part(step, what, step - around.step, key, of.get(key), moved=True)
     for one in (replace(found, since_step=around.step), *after):

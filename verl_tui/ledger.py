@@ -37,8 +37,6 @@ _TABLES: Any = toml_table(__file__, "ledger.toml")
 _LINES, _NAMES = _TABLES["lines"], _TABLES["names"]
 _WORDS: Mapping[str, str] = _TABLES["words"]
 _MOST_SPANS, _MOST_NAMED, _SPANS_SHOWN = 50, 5, 3
-_UNITS = {"GPU hours": " of GPU time", "hours of the run": " of the run", "h": ""}
-"""Units of hours -> what stands behind less than one."""
 _LEAST_SHARE = 0.0005
 """Share of all hours below which a line is not listed."""
 
@@ -348,11 +346,18 @@ def listed(found: Data) -> list[tuple[Data, Sequence[str]]]:
     first, then what was lost.
     """
     *lost, taught = found["lines"]
-    known = [taught, *(one for one in lost if one["share"] >= _LEAST_SHARE)]
-    shares = [figure(one["share"], "share", number)[0] for one in known]
     return [
-        (one, (one["label"], _time(one["hours"]), share, _note(one)))
-        for one, share in zip(known, shares, strict=True)
+        (
+            one,
+            (
+                one["label"],
+                _time(one["hours"]),
+                figure(one["share"], "share", number),
+                _note(one),
+            ),
+        )
+        for one in (taught, *lost)
+        if one is taught or one["share"] >= _LEAST_SHARE
     ]
 
 
@@ -360,7 +365,7 @@ def _time(hours: float, unit: str = "h") -> str:
     """Write hours, less than one in minutes or seconds."""
     if hours >= 1:
         return f"{number(hours)} {unit}"
-    return minutes(3600 * hours) + _UNITS[unit]
+    return minutes(3600 * hours) + _WORDS.get(unit, "")
 
 
 def _note(line: Data) -> str:

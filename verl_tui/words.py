@@ -36,30 +36,25 @@ def nearest(word: str, known: Iterable[str], most: int = 3, cutoff: float = 0.6)
     return f"did you mean {' or '.join(near)}?" if near else ""
 
 
-def number(value: float) -> str:
-    """Return a value with about four digits, never as an exponent where people would not write
-    one.
-    """
-    if value == 0 or 1e-4 <= abs(value) < 1000:
-        return f"{value:.4g}"
-    if 1000 <= abs(value) < 1e12:
-        return f"{value:,.0f}"
-    return f"{value:.3e}"
+def number(value: float, digits: int = 4) -> str:
+    """Return a value with so many digits, never as an exponent where people would not write one."""
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e12 else f"{value:.{digits}g}"
 
 
-def figure(
-    value: float, unit: str, write: Callable[[float], str] = number
-) -> tuple[str, str]:
-    """Write a value, and the unit behind it, which may be left out: `649` and ` tokens`, but shares
-    and percentages as `49.3%` and none.
-    """
+def figure(value: float, unit: str, write: Callable[[float], str] = number) -> str:
+    """Write a value without its unit, shares and percentages as `49.3%`."""
     times, sign = in_percent(unit)
-    return write(value * times) + sign, f" {unit}" if unit and not sign else ""
+    return write(value * times) + sign
 
 
 def in_percent(unit: str) -> tuple[float, str]:
     """Return what values of a unit are multiplied by, and the sign behind them."""
     return (_PERCENT[unit], "%") if unit in _PERCENT else (1.0, "")
+
+
+def behind(unit: str) -> str:
+    """Return what stands behind a figure of a unit: ` tokens`."""
+    return f" {unit}" if unit and unit not in _PERCENT else ""
 
 
 def percent_done(share: float) -> str:
@@ -69,8 +64,6 @@ def percent_done(share: float) -> str:
 
 def rounded(value: float, digits: int = 3) -> str:
     """Return a value with so many digits."""
-    if not isfinite(value) or value == 0:
-        return f"{value:g}"
     return number(float(f"{value:.{digits}g}"))
 
 

@@ -34,7 +34,7 @@ from verl_tui.runs.views.state import (
 )
 from verl_tui.text import one_line
 from verl_tui.times import age
-from verl_tui.words import counted, few, figure, number, percent_done
+from verl_tui.words import behind, counted, few, figure, number, percent_done
 
 if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
@@ -259,10 +259,7 @@ def _sweep_row(run: Data) -> tuple[str, ...]:
     for one in against["figures"]:
         label = _label(one)
         if one["value"] is not None:
-            value, baseline = (
-                figure(one[part], one["unit"])[0] for part in ("value", "baseline")
-            )
-            label += f" {value} ({baseline})"
+            label += f" {_part(one, 'value')} ({_part(one, 'baseline')})"
         breaches.setdefault(one["breach"], []).append(label)
     found = [one["id"] for one in run["findings"] if one["severity"] != "info"][:1]
     found += [
@@ -271,6 +268,10 @@ def _sweep_row(run: Data) -> tuple[str, ...]:
     step, verdict = against["step"] or "–", run["verdict"] or no_verdict(run)
     said = "; ".join(found)
     return one_line(run["name"]), against["outcome"], verdict, str(step), said
+
+
+def _part(one: Data, part: str) -> str:
+    return figure(one[part], one["unit"])
 
 
 def _label(one: Data) -> str:
@@ -283,13 +284,10 @@ def _label(one: Data) -> str:
 def _figure(one: Data) -> str:
     """Return a figure as compared with its band."""
     label, breach = _label(one), one["breach"]
-    baseline, unit = figure(one["baseline"], one["unit"])
+    baseline, unit = _part(one, "baseline"), behind(one["unit"])
     if breach == "missing":
         return f"{label}, baseline {baseline}{unit}"
-    low, high, value = (
-        figure(one[part], one["unit"])[0] for part in ("low", "high", "value")
-    )
-    band = f"{low} to {high}"
+    value, band = _part(one, "value"), f"{_part(one, 'low')} to {_part(one, 'high')}"
     if not breach:
         return f"{label} {value} ({band})"
     side = "below" if one["value"] < one["low"] else "above"
@@ -343,7 +341,7 @@ def figures(described: Data) -> Iterator[tuple[str, str, str, Data]]:
 def _with_unit(value: float | None, unit: str) -> str:
     if value is None:
         return "not finite"
-    return "".join(figure(value, unit))
+    return figure(value, unit) + behind(unit)
 
 
 _UNFINISHED = " (not known to be complete: the tracker file names an earlier one)"

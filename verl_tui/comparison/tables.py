@@ -37,6 +37,7 @@ from verl_tui.runs.views.state import state_words
 from verl_tui.text import one_line
 from verl_tui.times import duration
 from verl_tui.words import (
+    behind,
     counted,
     few,
     figure,
@@ -116,7 +117,7 @@ def _headline(kind: FigureKind, comparison: Comparison) -> Iterator[str]:
         value, name, unit = max(known) if up else min(known)
         said = _verdicts(kind, comparison).get(name)
         word, held = "highest" if up else "lowest", f" ({said})" if said else ""
-        yield f"{word} {kind.label}: {one_line(name)}, {figure(value, unit or '')[0]}{held}"
+        yield f"{word} {kind.label}: {one_line(name)}, {figure(value, unit or '')}{held}"
 
 
 def _verdicts(kind: FigureKind, comparison: Comparison) -> dict[str, str]:
@@ -241,8 +242,8 @@ def _columns(
         units = {one.unit or kind.unit for one in column if one.value is not None}
         if units:
             unit = units.pop() if len(units) == 1 else ""
-            shown = "" if id == "time" or in_percent(unit)[1] else unit
-            heading = ", ".join(filter(None, (kind.label, shown)))
+            shown = behind(unit) * (id != "time")
+            heading = kind.label + f",{shown}" * bool(shown)
             columns[heading] = [_figure(id, one, unit) for one in column]
     return columns
 

@@ -91,7 +91,7 @@ def _figure(rule: Rule, name: str) -> str:
         return f"over {value} logged steps"
     scaled = name in ("threshold", "low", "high")
     of = f" × {rule.of}" if rule.of and scaled else ""
-    unit = "%" if rule.percent and scaled else ""
+    unit = "%" if rule.unit == "percent" and scaled else ""
     return f"{name} {value:g}{unit}{of}"
 
 

@@ -199,7 +199,7 @@ def _gate(context: RuleContext) -> float:
 def _scale(rule: Rule, series: Sequence[Series]) -> float:
     """Return the factor from the log's values to the rule's unit."""
     scale = factor(rule.indicator, series[0].key) if rule.indicator else 1.0
-    is_share = rule.percent and max(one.highest for one in series) <= 1.0
+    is_share = rule.unit == "percent" and max(one.highest for one in series) <= 1.0
     return scale * 100.0 if is_share else scale
 
 

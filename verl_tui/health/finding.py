@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import partial
 from math import isfinite
 from string import Formatter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,6 +14,7 @@ from verl_tui.failures import in_place
 from verl_tui.text import one_line
 from verl_tui.toml_tables import toml_table
 from verl_tui.words import figure
+from verl_tui.words import number as precise
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -204,13 +206,8 @@ class Moment(NamedTuple):
     """The health of runs, by name."""
 
 
-def number(value: float) -> str:
-    """Return a number in few characters: `0.214`, `400`, `12,345`, `1.2e-05`."""
-    if abs(value) >= 1e6:
-        return f"{value:.3g}"
-    if abs(value) >= 1000 or (abs(value) >= 100 and value == int(value)):
-        return f"{value:,.0f}"
-    return f"{value:.3g}"
+number = partial(precise, digits=3)
+"""Writes a number in few characters: `0.214`, `400`, `12,345`, `1.2e-05`."""
 
 
 class _Filled(Formatter):
@@ -222,7 +219,7 @@ class _Filled(Formatter):
     def format_field(self, value: object, spec: str) -> str:
         """Return one of them."""
         if isinstance(value, float) and isfinite(value) and not spec:
-            return figure(value, self._unit, number)[0]
+            return figure(value, self._unit, number)
         return format(value, spec)
 
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from verl_tui.health.finding import WORDS, Finding, Severity, filled, number
-from verl_tui.indicators import DIALECTS, INDICATORS
-from verl_tui.metrics import describe
+from verl_tui.indicators import DIALECTS
 from verl_tui.words import figure
 
 
@@ -41,10 +40,8 @@ class Rule:
     """… or a metric."""
     stream: str = "value"
     """How the judged number is made of the inputs, see `verl_tui.health.columns`."""
-    percent: bool = False
-    """The number is a percentage, which some logs write as a share of 1."""
     unit: str = ""
-    """Its unit, where neither its indicator nor its metric has one."""
+    """`share` or `percent`, where the number is one; percentages some logs write as shares."""
     threshold: float = 0.0
     low: float = 0.0
     high: float = 0.0
@@ -125,18 +122,9 @@ class Rule:
         """Unique name: the id, with the variant where there is one."""
         return f"{self.id}/{self.variant}" if self.variant else self.id
 
-    @property
-    def judged_in(self) -> str:
-        """The unit of the judged number."""
-        if self.percent or self.unit:
-            return self.unit or "percent"
-        if self.indicator:
-            return INDICATORS[self.indicator].unit
-        return describe(self.metric[0]).unit if self.metric else ""
-
     def written(self, value: float) -> str:
         """Return a judged number in few characters, percentages as such."""
-        return figure(value, self.judged_in, number)[0]
+        return figure(value, self.unit, number)
 
     def finding(
         self,
@@ -164,7 +152,7 @@ class Rule:
         words = {**own, **own.get(case, {})}
         known = {"since": since, "key": others.get("key"), **facts}
         parts = (words.get("cause", ""), words["message"], *words.get("evidence", ()))
-        cause, message, *said = (filled(one, known, self.judged_in) for one in parts)
+        cause, message, *said = (filled(one, known, self.unit) for one in parts)
         fields = {
             "severity": self.severity,
             "advice": words.get("advice", self.advice or None),

@@ -43,7 +43,7 @@ from verl_tui.rendering.verdict_row import open_findings
 from verl_tui.runs.time.step_clocks import Alignment, stops
 from verl_tui.runs.views.state import state_words, time_left
 from verl_tui.times import clock_time, duration
-from verl_tui.words import figure, in_percent
+from verl_tui.words import behind, figure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -154,7 +154,7 @@ def _table(
 def _label(row: _Row, cells: int) -> Pieces:
     """Write a label with its unit, if both fit; the end of a setting's dotted name says most."""
     label = printable(row.label)
-    whole = f"{label}, {row.unit}" if row.unit else label
+    whole = f"{label},{row.unit}" if row.unit else label
     shorter = (fit_left if "." in label else fit)(label, cells)
     return [(whole if cell_len(whole) <= cells else shorter, "label")]
 
@@ -305,7 +305,7 @@ def _values(label: str, values: Sequence[Figure], better: int) -> Iterator[_Row]
             decides.
     """
     texts = [
-        UNKNOWN if one.value is None else figure(one.value, one.unit or "", compact)[0]
+        UNKNOWN if one.value is None else figure(one.value, one.unit or "", compact)
         for one in values
     ]
     units = {one.unit or "" for one in values if one.value is not None}
@@ -325,8 +325,7 @@ def _values(label: str, values: Sequence[Figure], better: int) -> Iterator[_Row]
 
     if units:
         unit = units.pop() if len(units) == 1 else ""
-        unit *= not in_percent(unit)[1]
-        yield _Row(label, cell, unit, is_judged=judged)
+        yield _Row(label, cell, behind(unit), is_judged=judged)
 
 
 def _judged(one: Figure, base: Figure, better: int) -> str | None:

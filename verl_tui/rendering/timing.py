@@ -41,7 +41,7 @@ from verl_tui.runs.time.step_timing import (
 )
 from verl_tui.runs.views.state import State, goes_on, state_words
 from verl_tui.times import clock_time, duration
-from verl_tui.words import figure, percent_done
+from verl_tui.words import behind, figure, percent_done
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -352,4 +352,4 @@ def _key(figure: SpeedFigure, cells: int) -> Pieces:
 def _speed(one: SpeedFigure) -> str:
     if one.unit == "s":
         return _short_time(one.value)
-    return "".join(figure(one.value, one.unit, compact))
+    return figure(one.value, one.unit, compact) + behind(one.unit)

@@ -17,6 +17,7 @@ from typing import Any
 
 from verl_tui.patterns import pattern
 from verl_tui.records import CONSOLE, LAUNCH, Settings
+from verl_tui.runs.cached import cached_by_revision
 from verl_tui.secrets import hide_setting
 from verl_tui.toml_tables import toml_table
 
@@ -65,16 +66,10 @@ class RunSettings:
     """All settings that a run's sources state, and those in force."""
 
     def __init__(self) -> None:
-        self._values: dict[str, Any] = {}
-        self._origins: dict[str, str] = {}
-        self._merged = 0
-        """The revision that these are of."""
         self.revision = 0
         """Grows with every change."""
         self._by_origin: dict[str, dict[str, Any]] = {}
         """Origin -> its settings, the source that was read last at the end."""
-        self._by_end: dict[str, str] = {}
-        """Last parts of a dotted name -> the shortest name that ends so."""
 
     def apply(self, settings: Settings, path: str = "") -> None:
         """Take in the settings of a source with a path; of two sources of one kind, the one read
@@ -93,14 +88,12 @@ class RunSettings:
     @property
     def values(self) -> dict[str, Any]:
         """Flat settings that hold, e.g. `data.max_response_length`."""
-        self._merge()
-        return self._values
+        return self._merged()[0]
 
     @property
     def origins(self) -> Mapping[str, str]:
         """Setting -> where its value was read."""
-        self._merge()
-        return self._origins
+        return self._merged()[1]
 
     def statements(self, key: str) -> Iterator[tuple[str, Any]]:
         """Yield the value of a setting in each source, the most trusted first."""
@@ -139,44 +132,46 @@ class RunSettings:
         )
 
     def _known(self, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
-        values = self.values
-        for key in filter(None, map(self._by_end.get, names)):
+        values, _, by_end = self._merged()
+        for key in filter(None, map(by_end.get, names)):
             yield key, values[key]
 
     def _trusted(self) -> Sequence[str]:
         newest_first = list(self._by_origin)[::-1]
         return sorted(newest_first, key=layer_of)
 
-    def _merge(self) -> None:
-        if self._merged == self.revision:
-            return
-        self._merged = self.revision
-        values, origins = self._values, self._origins
-        values.clear()
-        origins.clear()
+    @cached_by_revision
+    def _merged(self) -> tuple[dict[str, Any], dict[str, str], dict[str, str]]:
+        """Return the settings that hold, their origins, and of the last parts of a dotted name the
+        shortest name that ends so.
+        """
+        values: dict[str, Any] = {}
+        origins: dict[str, str] = {}
+        by_end: dict[str, str] = {}
         for resolved in (True, False):
             for origin in self._trusted():
                 for key, value in self._by_origin[origin].items():
                     if key not in values and is_open(value) is not resolved:
                         values[key] = value
                         origins[key] = origin
-        self._by_end.clear()
         for key in sorted(values, key=lambda key: (len(key), key)):
             for start in (0, *map(methodcaller("end"), _PARTS.finditer(key))):
-                self._by_end.setdefault(key[start:], key)
+                by_end.setdefault(key[start:], key)
         for key, value in values.items():
             if is_open(value):
-                values[key] = self._resolved(value)
+                values[key] = _resolved(value, values)
+        return values, origins, by_end
 
-    def _resolved(self, value: Any) -> Any:
-        """Return the value that a reference stands for, the reference itself if that is unknown."""
-        found = value
-        for _ in range(_DEEPEST):
-            named = _REFERENCE.fullmatch(found) if isinstance(found, str) else None
-            if not named or named[1] not in self._values:
-                break
-            found = self._values[named[1]]
-        return value if is_open(found) else found
+
+def _resolved(value: Any, values: Mapping[str, Any]) -> Any:
+    """Return the value that a reference stands for, the reference itself if that is unknown."""
+    found = value
+    for _ in range(_DEEPEST):
+        named = _REFERENCE.fullmatch(found) if isinstance(found, str) else None
+        if not named or named[1] not in values:
+            break
+        found = values[named[1]]
+    return value if is_open(found) else found
 
 
 def is_open(value: object) -> bool:

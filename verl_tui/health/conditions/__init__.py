@@ -36,7 +36,7 @@ class Kind(NamedTuple):
     def judge(self, column: Column, rule: Rule, limit: float) -> Judged:
         """Return what is found in a column; of a breach that holds also its newest point."""
         candidates = self.find(column, rule, limit)
-        found = breaches_of(self.words, column.steps, candidates, unit=rule.judged_in)
+        found = breaches_of(self.words, column.steps, candidates, unit=rule.unit)
         if found.facts is not None:
             found.facts["at"] = int(column.steps[-1])
             found.facts["last"] = float(column.values[-1])

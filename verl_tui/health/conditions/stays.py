@@ -80,7 +80,7 @@ def stays(column: Column, rule: Rule, limit: float) -> Candidates:
             begun = values[start : place + 1] >= rule.climb * mean[window - 1]
         since = start + np.argmax(begun)
         ends_at = {"limit": limit, "low": float(rule.low), "high": float(rule.high)}
-        where = filled(WORDS["stays"]["where"][rule.condition], ends_at, rule.judged_in)
+        where = filled(WORDS["stays"]["where"][rule.condition], ends_at, rule.unit)
         was, level = where, mean[place]
         if rule.climb and not rule.threshold:
             was = f"{number(level / mean[window - 1])} × its level at the beginning"

@@ -199,7 +199,7 @@ def trend(
 
 def whole_trend(points: Points) -> int | None:
     """Return the trend of a series that is drawn whole."""
-    return trend(points.values[-TREND_POINTS:], points.bounds)
+    return trend(points.values, points.bounds)
 
 
 def trend_ends(

@@ -10,7 +10,7 @@ from verl_tui.rendering.charts.axes import SINGLE
 from verl_tui.rendering.charts.chart_data import MARKS, Mark
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.piece import Pieces, fit, joined
-from verl_tui.words import figure
+from verl_tui.words import behind, figure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -175,10 +175,12 @@ def histogram_rows(
     each = (bins.high - bins.low) / count
     begin = bins.low + max(range(count), key=counts.__getitem__) * each
     share = max(counts) / max(1, total)
-    edges = (bins.low, bins.high, begin, begin + each)
-    low, high, first, last = (figure(one, unit, compact)[0] for one in edges)
-    where = f"{share:.0%} of them from {first} to {last}"
-    ends = f"from {low} to {high}{figure(0, unit)[1]}"
+
+    def span(*ends: float) -> str:
+        return " to ".join([figure(one, unit, compact) for one in ends])
+
+    where = f"{share:.0%} of them from {span(begin, begin + each)}"
+    ends = f"from {span(bins.low, bins.high)}{behind(unit)}"
     words = f"{title}{compact(total)} values {ends}, {where}"
     if height == 1 or width < _LEAST or each <= 0:
         return [fit(words, width)]

@@ -433,7 +433,7 @@ def _row(record: dict[str, Any]) -> str:
         label, times, unit = labels.get(key, (one_line(key, _WORDS), 1.0, ""))
         said = _quoted(values[key])
         if key in numbers:
-            said = f"{figure(times * numbers[key], unit, compact)[0]:<{_FIGURE}}"
+            said = f"{figure(times * numbers[key], unit, compact):<{_FIGURE}}"
         words.append(f"{label} {said}")
     more = len(keys) - _JSON_RECORDS_MOST
     return "  ".join([*words, *[f"+{more}"] * (more > 0)]).rstrip()

@@ -299,7 +299,7 @@ class ListedMetric(NamedTuple):
 
     def written(self, value: float) -> str:
         """Return a value without its unit, which has no room."""
-        return figure(value, describe(self.key).unit, compact)[0]
+        return figure(value, describe(self.key).unit, compact)
 
 
 def metric_table(

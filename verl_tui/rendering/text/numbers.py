@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import floor, isfinite, log10
 
 from verl_tui.patterns import pattern
-from verl_tui.words import figure, in_percent
+from verl_tui.words import behind, figure, in_percent
 
 _WIDTH = 7
 _SUFFIXES = ("", "k", "M", "G")
@@ -72,7 +72,7 @@ def in_words(value: float, unit: str) -> tuple[str, str]:
         return f"{compact(size)} {name}", ""
     # `1 version`, but `1 ms` and `1 tokens/s`
     is_one = compact(value) == "1" and _COUNTED.fullmatch(unit)
-    return figure(value, unit[:-1] if is_one else unit, compact)
+    return figure(value, unit, compact), behind(unit[:-1] if is_one else unit)
 
 
 def axis_texts(values: Sequence[float], unit: str) -> list[str]:

@@ -66,7 +66,9 @@ def pieces(
 
 ELLIPSIS = "…"
 """Stands for text cut off."""
-_NUMBER = pattern(r"[(±≈~@]?[-+−]?\d[\d.,:/%]{0,30}(?:e[-+]?\d{1,4})?[),;:%]{0,4}")
+_NUMBER = pattern(
+    r"[(±≈~@]?[-+−]?\d[\d.,:/%]{0,30}(?:e[-+]?\d{1,4})?[),;:%]{0,4}(?!\S)"
+)
 """A number, with what stands right beside it."""
 _UNSHOWABLE = "�"
 """Stands for a wide character where not even one fits."""
@@ -137,8 +139,8 @@ def _end(text: str, width: int) -> int:
     """
     end = _reach(text, 0, width)
     start = text.rfind(" ", 0, end) + 1
-    word = text[start:].partition(" ")[0]
-    return start if start + len(word) > end and _NUMBER.fullmatch(word) else end
+    found = _NUMBER.match(text, start)
+    return start if found and found.end() > end else end
 
 
 def fit_words(text: str, cells: int) -> str:
