@@ -304,10 +304,7 @@ def _values(label: str, values: Sequence[Figure], better: int) -> Iterator[_Row]
         better: 1 where more is better, -1 where less is, 0 where neither is, or only the band
             decides.
     """
-    texts = [
-        UNKNOWN if one.value is None else figure(one.value, one.unit or "", compact)
-        for one in values
-    ]
+    texts = [*map(_number, values)]
     units = {one.unit or "" for one in values if one.value is not None}
     judged = bool(better) or any(one.outside_band is not None for one in values)
 
@@ -326,6 +323,10 @@ def _values(label: str, values: Sequence[Figure], better: int) -> Iterator[_Row]
     if units:
         unit = units.pop() if len(units) == 1 else ""
         yield _Row(label, cell, behind(unit), is_judged=judged)
+
+
+def _number(one: Figure) -> str:
+    return UNKNOWN if one.value is None else figure(one.value, one.unit or "", compact)
 
 
 def _judged(one: Figure, base: Figure, better: int) -> str | None:

@@ -230,15 +230,23 @@ def trend_ends(
         newest = values[-max(_NEWEST, len(values) // part) :]
         half = len(newest) // 2
         start, end = median(newest[:half]), median(newest[half:])
-        change, last = end - start, values[-1] - start
-        if abs(change) <= max(noise * clear, floor):
-            newer.append(change)
-            continue
-        lost = change * last < 0 or abs(last) < abs(change) / 4
-        turned = any(change * one < 0 and abs(one) > noise / 2 for one in newer)
-        belied = turned or (lost and abs(last - change) > max(noise * 2, floor))
-        return start, start if belied else end
+        if abs(end - start) > max(noise * clear, floor):
+            turned = any(_is_against(end - start, one, noise) for one in newer)
+            last = values[-1] - start
+            lost = _is_lost(end - start, last, max(noise * 2, floor))
+            return start, start if turned or lost else end
+        newer.append(end - start)
     return start, start
+
+
+def _is_against(change: float, newer: float, noise: float) -> bool:
+    return change * newer < 0 and abs(newer) > noise / 2
+
+
+def _is_lost(change: float, last: float, clear: float) -> bool:
+    """Return whether nearly nothing of a change, or its contrary, is left in the last value."""
+    gone = change * last < 0 or abs(last) < abs(change) / 4
+    return gone and abs(last - change) > clear
 
 
 def weight_for(values: Sequence[float]) -> float:

@@ -90,18 +90,19 @@ def gpu_row(devices: Sequence[Device], width: int) -> Pieces:
     levels = _levels(devices, room)
     if not levels:
         room, levels = width, _levels(devices, width)
-    room -= cells_of(levels) + (2 if remarks and room == width else 0)
+    room -= cells_of(levels) + 2 * (cell_len(remarks) > 0 and room == width)
     if cell_len(_SEPARATOR.join(parts)) > room:
         parts = [part.replace("busy ", "").replace("memory", "mem") for part in parts]
     while parts[1:] and cell_len(_SEPARATOR.join(parts)) > room:
         del parts[-1]
     words = "".join(_SEPARATOR + part for part in parts[1:])
     row = [(parts[0], "value"), *levels, (words, "value")]
-    room = width - cells_of(row)
-    remarks = (
-        fit_words(remarks, room) if room > _HALF_A_WORD else fit(remarks, min(room, 3))
-    )
-    return cut([*row, (remarks, "warn")], width)
+    return cut([*row, (_remark(remarks, width - cells_of(row)), "warn")], width)
+
+
+def _remark(words: str, room: int) -> str:
+    """Return remarks cut after a word, or to an ellipsis where nothing could be said."""
+    return fit_words(words, room) if room > _HALF_A_WORD else fit(words, min(room, 3))
 
 
 def _levels(devices: Sequence[Device], width: int) -> Pieces:

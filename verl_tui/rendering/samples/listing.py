@@ -88,7 +88,7 @@ class StepScores:
             return f"{sum(score > 0 for score in scores)} of {len(scores)} right"
         return f"group mean {compact(mean(scores))}"
 
-    def words(self, *, complete: bool = True) -> list[str]:
+    def words(self, *, complete: bool = True) -> Pieces:
         """Return the figures, those that say most first: `score 0.41 ± 0.49`, `dead groups 12%`,
         `512 samples`.
         """
@@ -101,7 +101,8 @@ class StepScores:
         if self.groups:
             dead = sum(min(one) == max(one) for one in self.groups.values())
             words.append(f"dead groups {dead / len(self.groups):.0%}")
-        return [*words, counted(self.count, "sample") + ("" if complete else " so far")]
+        words.append(counted(self.count, "sample") + " so far" * (not complete))
+        return [(" · " * (at > 0) + one, "") for at, one in enumerate(words)]
 
 
 def right_or_wrong(scores: Set[float]) -> bool:

@@ -65,8 +65,7 @@ def _nth(place: Place, places: Sequence[Place]) -> str:
 def list_words(browse: Browse) -> tuple[Pieces, Pieces]:
     """Return the step's scores for the left, filter and order of the list for the right."""
     listing, query, order = browse.listing, browse.query, browse.order
-    first, *more = listing.scores.words(complete=listing.complete)
-    left: Pieces = [(first, ""), *((f" · {one}", "") for one in more)]
+    left = listing.scores.words(complete=listing.complete)
     if browse.page and browse.page.problem is not None:
         left.append((f"  {browse.page.problem}", "warning"))
     right: Pieces = []
