@@ -173,6 +173,7 @@ OTHERS = {
         "step_time",
     ),
     "slime": ("data.py:9 - rollout {n}: {{'rollout/raw_reward': 1, 'rollout/truncated': 0.25}}\n", "truncated_share"),
+    " slime": ("data.py:9 - passrate {n}: {{'passrate/pass@1': 0.25}}\ndata.py:9 - multi_turn {n}: {{'multi_turn/raw_length_mean': 9}}\n", "passrate/pass@1"),
     "ms-swift": ("{{'loss': 1.5, 'entropy/mean': 0.25, 'global_step/max_steps': '{n}/9', 'epoch': 0.5}}\n", "entropy"),
     "unknown trainer": ("Iter {n}: Train loss 0.250, Total rewards mean 1.5, It/sec 0.025, Peak mem 34.7 GB\n", "Train loss"),
     " unknown trainer": ("Epoch 0 | iter  {n} step  {n} | loss train: 0.250, val loss: 1.5 | iter time: 3.6 s\n", "loss train"),
