@@ -173,8 +173,10 @@ OTHERS = {
         "step_time",
     ),
     "slime": ("data.py:9 - rollout {n}: {{'rollout/raw_reward': 1, 'rollout/truncated': 0.25}}\n", "truncated_share"),
+    " slime": ("data.py:9 - passrate {n}: {{'passrate/pass@1': 0.25}}\ndata.py:9 - multi_turn {n}: {{'multi_turn/raw_length_mean': 9}}\n", "passrate/pass@1"),
     "ms-swift": ("{{'loss': 1.5, 'entropy/mean': 0.25, 'global_step/max_steps': '{n}/9', 'epoch': 0.5}}\n", "entropy"),
     "unknown trainer": ("Iter {n}: Train loss 0.250, Total rewards mean 1.5, It/sec 0.025, Peak mem 34.7 GB\n", "Train loss"),
+    "  unknown trainer": ("Iteration: \t {n}\nLoss: 0.5\nMeanRew: 0.25 +- 126.3\nMeanLen: 200.0 ± 1.5 tokens\n----\n", "MeanRew"),
     " unknown trainer": ("Epoch 0 | iter  {n} step  {n} | loss train: 0.250, val loss: 1.5 | iter time: 3.6 s\n", "loss train"),
 }  # fmt: skip
 """Trainer -> what it prints at a step elsewhere, and the indicator or metric that is 0.25."""
@@ -183,6 +185,7 @@ UNKNOWN = (
     "2026-11-28 12:00:59 INFO mine: saved to /tmp/x\n",
     "[mine] iter={n} loss=0.5 reward=0.25 grad_norm=1.5\n",
     "[mine] update: {n} | loss 0.5 | reward 0.25\n",
+    "Iteration: {n}\nLoss: 0.5\nreward: 0.25 +- 9\nElapsed 13 seconds\nsaved\n",
     "[Iter {n}/90] loss=-0.5 | reward=0.25 (std=0.2) | seq_len=200\n",
 )
 NO_TRAINING = (

@@ -43,9 +43,9 @@ _WRITTEN = (
 )
 _VALUE = (
     rf"['\"]?{_WRITTEN}['\"]?"
-    r"(?: ?[A-Za-z%][\w/%.]{0,20})?(?: ?\([^()]{0,40}\))?[,:]?"
+    r"(?: ?(?:\+/?-|±) ?[\d.]{1,20})?(?: ?[A-Za-z%][\w/%.]{0,20})?(?: ?\([^()]{0,40}\))?[,:]?"
 )
-"""A number, its unit, and a remark in parentheses."""
+"""A number, its spread and unit, and a remark in parentheses."""
 _NUMBER = pattern(_VALUE)
 _FIELD = pattern(
     r"(?:[•*–▪◦-] )?['\"]?(?P<name>[A-Za-z][^:=|│┃]{0,200}?)['\"]?"

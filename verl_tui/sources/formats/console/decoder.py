@@ -235,6 +235,7 @@ class ConsoleDecoder(Decoder):
             or self._sample.lines
             or self._table.lines
             or self._blocks.form
+            or self._blocks.guessed
             or self._settings.lines
             or self._errors.framed
             or self._dicts.steps.cleared
