@@ -143,9 +143,10 @@ to be gained, and which are next to its middle.
 """
 _SMALL, _HELD_BACK = (0.1, 0.75), (0.3, 3.0)
 """Share of a reward's size that a gain from one half of a run to the other must surely stay below,
-and standard errors that it must be within; where a strong KL penalty explains it. Heuristic.
+and standard errors that it must be within unless it surely stays below half of that; the same
+where a strong KL penalty explains it. Heuristic.
 """
-_RISEN = 3.5
+_RISEN = 4.5
 """Standard errors by which the best row lies above the first one where the reward has risen for a
 time: of many rows one is higher by chance. Heuristic.
 """
@@ -263,13 +264,14 @@ def has_moved(context: RuleContext) -> str | None:
         return f"the log begins with step {first}"
     if at_end := _nothing_to_gain(context, known):
         return at_end
-    half = len(known) // 2
+    half, levels = len(known) // 2, rows.mean(axis=1)
     gain, error, size = _gain(known[:half], known[-half:])
-    rise, doubt, _ = _gain(rows[0], rows[rows.mean(axis=1).argmax()])
-    if gain < -_SURE * error or rise > _RISEN * doubt:
+    doubt = math.sqrt(2 * rows.var(axis=1, ddof=1).mean() / _ROW)
+    if gain < -_SURE * error or levels.max() - levels[0] > _RISEN * doubt:
         return f"{reward.key} has moved since the run began"
     share, doubts = _HELD_BACK if strong_kl_term(context.run) else _SMALL
-    if gain >= min(doubts * error, share * size - 2 * error):
+    most = min(doubts * error, share * size - 2 * error)
+    if gain >= max(most, share / 2 * size - 2 * error):
         return f"a gain of {reward.key} is not ruled out"
     return "validation or a part of the reward gains" * _gains_beside(context) or None
 

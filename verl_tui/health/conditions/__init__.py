@@ -15,7 +15,14 @@ from verl_tui.health.conditions.changes import (
     zero,
 )
 from verl_tui.health.conditions.column import Candidates, Column, Judged, breaches_of
-from verl_tui.health.conditions.stays import level, opening, same, stays, streak
+from verl_tui.health.conditions.stays import (
+    course,
+    level,
+    opening,
+    same,
+    stays,
+    streak,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,5 +71,6 @@ KINDS = {
     "opening": Kind("opening", opening, _LIMIT),
     "same": Kind("same", same, ("count",)),
     "level": Kind("level", level, ("window",)),
+    "course": Kind("course", course, ("window",)),
 }
 # fmt: on

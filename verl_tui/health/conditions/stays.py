@@ -18,6 +18,7 @@ from verl_tui.health.conditions.column import (
     first,
     means,
     rolling,
+    trend,
     trends,
 )
 from verl_tui.health.finding import WORDS, filled, number
@@ -202,3 +203,13 @@ def level(column: Column, rule: Rule, _: float) -> Candidates:
         return Spell(place - window + 1, place, first(moves, place + 1), facts)
 
     return Candidates(window, places[abs(t) < _FLAT_T].tolist(), spell, 2 * window)
+
+
+def course(column: Column, rule: Rule, _: float) -> Candidates:
+    """All values so far: whether they are a breach is left to the rule's exemptions."""
+    values, window = column.values, rule.window
+    line = trend(values)
+    facts = {"mean": values.mean() if len(values) else 0.0, "count": len(values)}
+    known = Spell(0, window - 1, None, {**facts, **line._asdict()})
+    places = [window - 1] if len(values) >= window else []
+    return Candidates(window, places, lambda _: known)
