@@ -164,7 +164,6 @@ TRAINER = f"{sys.executable} -c 'import sys, time; print(\"begun\", file=sys.std
     ("jobs", "is_another"),
     [
         ([TRAINER, TRAINER], True),
-        ([f"( {TRAINER} ) | cat"] * 2, True),
         ([f"{TRAINER} & {TRAINER}"], False),
         ([f"{TRAINER} & sleep 600 & cat"], False),
         ([TRAINER, f"{TRAINER} & exec -a ray::WorkerDict {TRAINER}"], True),

@@ -177,8 +177,8 @@ class Tail:
         Raises:
             OSError: The file is gone or may not be read.
         """
-        path = self._found()
-        known = path.stat()
+        path, self.moved = newest_checkpoint_file(self.path), None
+        known = status_at(path) or self._moved(path)
         self.size = known.st_size
         self.modified = known.st_mtime
         identity = known.st_dev, known.st_ino
@@ -187,7 +187,7 @@ class Tail:
         if self._stamp == stamp and known.st_size == self.offset:
             return Chunk(b"")
         self._stamp = stamp
-        with opened(path) as file:
+        with opened(self.moved or path) as file:
             why = self._check(file.fileno(), identity)
             if why is not None:
                 return Chunk(b"", why, more=True)
@@ -198,15 +198,16 @@ class Tail:
         self.offset += len(data)
         return Chunk(data, more=bool(data) and self.offset < known.st_size)
 
-    def _found(self) -> Path:
-        """Return where the file lies."""
-        path, self.moved = newest_checkpoint_file(self.path), None
-        if self.identity and not is_file(path):
-            for one in path.parent.glob(f"{glob.escape(path.name)}?*"):
-                info = status_at(one)
-                if info and (info.st_dev, info.st_ino) == self.identity:
-                    self.moved = one
-        return self.moved or path
+    def _moved(self, path: Path) -> os.stat_result:
+        """Return the status of a file that does not lie at its place any more, and note where it
+        lies beside it; raise OSError where it does not.
+        """
+        for one in path.parent.glob(f"{glob.escape(path.name)}?*"):
+            info = status_at(one)
+            if info and (info.st_dev, info.st_ino) == self.identity:
+                self.moved = one
+                return info
+        return path.stat()
 
     def _check(self, descriptor: int, identity: tuple[int, int]) -> str | None:
         """Return why the file is not the one we have been reading, and start over; None if it
