@@ -8,6 +8,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,6 +62,34 @@ def training(log: Path) -> Iterator[subprocess.Popen[bytes]]:
 def trainer(log: Path) -> Iterator[subprocess.Popen[bytes]]:
     with training(log) as process:
         yield process
+
+
+class Ticks(threading.Event):
+    """Has a thread look without a wait; wants a log from the third look on, and ends it after the
+    fourth.
+    """
+
+    def __init__(self, writers: Writers, log: Path) -> None:
+        super().__init__()
+        self.writers, self.log, self.count = writers, log, 0
+        self.over = threading.Event()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.count += 1
+        if self.count == 3:
+            now = time.time()
+            self.writers.want([(self.log, now)], now)
+        if self.count == 5:
+            self.over.set()
+        return self.count == 5
+
+
+def test_a_log_that_appears_later_is_looked_for_at_once(log, trainer):
+    writers = Writers()
+    ticks = Ticks(writers, log)
+    writers.start(ticks)
+    assert ticks.over.wait(30)
+    assert writer(writers, log).pid == trainer.pid
 
 
 def test_the_process_that_holds_a_log_is_named(log, trainer):

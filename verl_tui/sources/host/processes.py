@@ -255,11 +255,11 @@ class Writers:
         """Look at the writers that are known, and for others when it is time."""
         begun = time.monotonic()
         changed = self.refresh()
-        if changed or begun >= self._next_scan:
+        rest = 0.0 if self.unknown(self._wanted) else _RARELY - _RESCAN
+        if self._wanted and (changed or begun >= self._next_scan + rest):
             self.scan(self._wanted)
-            pause = _RESCAN if self.unknown(self._wanted) else _RARELY
             took = time.monotonic() - begun
-            self._next_scan = begun + max(pause, _SHARE * took)
+            self._next_scan = begun + max(_RESCAN, _SHARE * took)
 
     def unknown(self, paths: Iterable[Path]) -> list[Path]:
         """Return the files that no living process is known to write."""
