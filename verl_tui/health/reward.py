@@ -286,14 +286,16 @@ def _gains_beside(context: RuleContext) -> bool:
 
 def _nothing_to_gain(context: RuleContext, known: Numbers) -> str | None:
     """Return why a reward need not gain: it is near the top of its scale, whose ends are those of
-    single scores where they are logged, or 0 and 1; these are unknown; or it is in the middle
-    between wins and defeats, where players who are equals stay.
+    single scores where they are logged, or 0 and 1; these are unknown; it is constant; or it is in
+    the middle between wins and defeats, where players who are equals stay.
     """
     name = context.indicators["reward"].removesuffix("mean")
     high = max(context.finite(f"{name}max"), default=1.0)
     low = min(context.finite(f"{name}min"), default=0.0)
     if not low <= known.min() <= known.max() <= high:
         return "the ends of the reward's scale are unknown: no gain can be called small"
+    if known.min() == known.max():
+        return "the reward is always the same"  # which other rules tell
     reach, mean = high - low, known.mean()
     if high - mean <= _NEAR_TOP * reach:
         return "the reward is near the top of its scale"
