@@ -8,6 +8,7 @@ from threading import enumerate as threads
 
 from inside_textual import count_frames, notices
 from watching import (
+    NOW,
     check_layout,
     check_shown,
     lines,
@@ -22,7 +23,9 @@ from watching import (
 )
 
 from verl_tui.config import Config
+from verl_tui.records import Gpu, GpuReading
 from verl_tui.sources.feed import Feed
+from verl_tui.tui import monitor_app
 from verl_tui.tui.app import VerlApp
 
 
@@ -80,6 +83,36 @@ async def test_what_a_step_writes_piece_by_piece_is_drawn_at_once(
         app.post_message(app.News())
         await until(pilot, lambda: "step 32" in lines(app)[0])
         assert frames["frames"] == 1
+
+
+async def test_gpus_are_drawn_with_steps_that_come_often(tmp_path, monkeypatch):
+    log, told, seconds = write_run(tmp_path, "a"), Told(), [100.0]
+    monkeypatch.setattr(VerlApp, "new_reading", lambda _app: told)
+    monkeypatch.setattr(monitor_app, "monotonic", lambda: seconds[0])
+    app, feed = live(log), Feed([str(log)])
+
+    def tell(*news):
+        told.news += news
+        app.post_message(app.News())
+
+    def busy(percent):
+        return GpuReading(NOW, (Gpu("0", "H100", percent),))
+
+    found = feed.scan()
+    async with app.run_test(size=(140, 45)) as pilot:
+        tell(found, *feed.read(), replace(found, read=True), busy(11.0))
+        await until(pilot, lambda: "11%" in text(app))
+        tell(busy(22.0))
+        await quiet(pilot)
+        assert "11%" in text(app)
+        with log.open("a") as file:
+            file.write(records(31, 31))
+        tell(*feed.read())
+        await until(pilot, lambda: "step 31" in lines(app)[0])
+        assert "22%" in text(app)
+        seconds[0] += 2
+        tell(busy(33.0))
+        await until(pilot, lambda: "33%" in text(app))
 
 
 async def test_a_run_that_appears_later(tmp_path):

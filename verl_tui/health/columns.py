@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.cached import LastResult
     from verl_tui.runs.series import Series
 
-    Kept = Mapping[Any, LastResult[Any]]
+    Kept = Mapping[Any, LastResult]
 
 _MOST_PARTS, _MOST_KEYS = 12, 50
 """Most parts of the reward, and most keys that a rule with a wildcard judges."""
@@ -123,7 +123,7 @@ def _judge(
     judged = kept[keys[0]].of((basis, context.end, newest), judge)
     breaches = judged.breaches
     if breaches and BY_VALUES.keys() & {*rule.unless}:
-        known = kept[keys[0], "exempt"].of(basis, dict)
+        known: dict[int, bool] = kept[keys[0], "exempt"].of(basis, dict)
         steps = series[0].until(context.end).steps
         breaches = _not_exempt(context, keys, steps, breaches, known)
     now: Finding | str | None = judged.needs

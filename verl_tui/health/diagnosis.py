@@ -165,7 +165,7 @@ class BlockDiagnosis(NamedTuple):
 
 
 def find_in_blocks(
-    context: RuleContext, spec: BlockDiagnosis, kept: LastResult[Judged]
+    context: RuleContext, spec: BlockDiagnosis, kept: LastResult
 ) -> Found:
     """Return what a diagnosis finds in blocks now and before, or why it does not judge.
 

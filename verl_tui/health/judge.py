@@ -8,7 +8,7 @@ from collections import defaultdict
 from dataclasses import replace
 from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -72,7 +72,7 @@ class RuleOnRun:
         """All findings so far; they depend on the numbers alone, unless it goes by the clock."""
         self._past: Sequence[Breach] = ()
         """Earlier findings of a diagnosis that only sees the present."""
-        self.kept: dict[Hashable, LastResult[Any]] = defaultdict(LastResult)
+        self.kept: dict[Hashable, LastResult] = defaultdict(LastResult)
         """Figures by their name."""
         self._has_failed = False
 

@@ -7,20 +7,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from operator import attrgetter
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 F = TypeVar("F", bound="Callable[..., Any]")
 T = TypeVar("T")
 
 
-class LastResult(Generic[T]):
+class LastResult:
     """The result for one subject, computed again only for another."""
 
     __slots__ = ("_known",)
 
     def __init__(self) -> None:
-        self._known: tuple[object, T] | None = None
+        self._known: tuple[object, Any] | None = None
 
     def of(self, subject: object, compute: Callable[[], T]) -> T:
         """Return the result for a subject.
@@ -31,7 +31,8 @@ class LastResult(Generic[T]):
         """
         if not self._known or self._known[0] != subject:
             self._known = (subject, compute())
-        return self._known[1]
+        found: T = self._known[1]
+        return found
 
 
 def cached_by_revision(function: F, version: str = "revision") -> F:

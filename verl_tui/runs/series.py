@@ -8,18 +8,17 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from functools import lru_cache
 from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.runs.cached import LastResult
 from verl_tui.runs.table import ROW_BITS, STATED, Table, superseded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
 
-T = TypeVar("T")
 _REVISIONS = count()
 
 
@@ -50,14 +49,10 @@ class Points:
         """Another one when a point other than the last one changes, or one is put before the last:
         readers start over.
         """
-        self._kept: dict[str, LastResult[Any]] = defaultdict(LastResult)
-
-    def kept(self, kind: str, subject: object, compute: Callable[[], T]) -> T:
-        """Return what was last worked out from the series, one result of each kind; worked out
-        again for another subject. It must not refer to the series.
+        self.kept: dict[str, LastResult] = defaultdict(LastResult)
+        """What was last worked out from the series, one result of each kind. It must not refer to
+        the series.
         """
-        found: T = self._kept[kind].of(subject, compute)
-        return found
 
     def query(
         self, first_step: int, steps_per_bucket: int, buckets: int
@@ -187,7 +182,7 @@ class Series(Points):
         stop = len(self) if step is None else bisect_right(self.steps, step)
         if stop == len(self):
             return self
-        return self.kept("until", (self.revision, stop), lambda: self._begin(stop))
+        return self.kept["until"].of((self.revision, stop), lambda: self._begin(stop))
 
     def _begin(self, stop: int) -> Series:
         cut = Series(self.key)

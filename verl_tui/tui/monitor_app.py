@@ -204,7 +204,7 @@ class MonitorApp(TerminalApp):
         if not isinstance(news, GpuReading):
             return "logs"
         is_due = monotonic() > self._painted + _GPUS_LATER
-        return "gpus" if is_due or not self.monitor.gpus else ""
+        return "gpus" * (is_due or not self.monitor.gpus)
 
     def _draw_taken(self, taken: set[str]) -> None:
         """Draw when it is due what there was: logs, a reading of the GPUs, the whole of a log or a

@@ -65,7 +65,7 @@ class DotColumns(NamedTuple):
 def dot_columns(points: Points, window: Window) -> DotColumns:
     """Return the dot columns of a series in a window."""
     newest = (points.revision, len(points.values), *points.values[-1:])
-    return points.kept("columns", (newest, window), lambda: _columns(points, window))
+    return points.kept["columns"].of((newest, window), lambda: _columns(points, window))
 
 
 def _columns(points: Points, window: Window) -> DotColumns:
@@ -116,7 +116,7 @@ class Smoothed(Points):
 def smoothed(points: Points, weight: float) -> Smoothed:
     """Return the moving average of a series, caught up with it."""
     subject = (points.revision, weight)
-    found = points.kept("averages", subject, lambda: Smoothed(points, weight))
+    found = points.kept["averages"].of(subject, lambda: Smoothed(points, weight))
     found.catch_up(points)
     return found
 
@@ -294,7 +294,7 @@ def smoothed_by_noise(data: ChartData, shown: tuple[int, int], cells: int) -> Ch
     stop = 1 << len(points.steps).bit_length() >> 1
     known = points.values[max(0, stop - _ENOUGH) : stop]
     subject = (points.revision, stop)
-    weight = points.kept("weight", subject, lambda: weight_for(known))
+    weight = points.kept["weight"].of(subject, lambda: weight_for(known))
     # what a cell shows is averaged, too: else the curve still shows the noise within it
     denser = (
         one

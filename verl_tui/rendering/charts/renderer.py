@@ -79,7 +79,7 @@ class ChartRenderer:
         """True where there are no colours: findings in sparklines are signs."""
         self.grid = False
         """True if a dotted line leads from each number of the y axis through the plot."""
-        self._plots: LastResult[TextRows] = LastResult()
+        self._plots = LastResult()
         self._axes: dict[bool, dict[object, Scale]] = {}
         """The y axis at the left, or right, by what it was fitted to."""
 

@@ -169,7 +169,7 @@ def _timed(series: Series, clocks: Sequence[Clock], later: int = 0) -> _TimedSer
     """
     starts = ((clock.origin, clock.steps[0]) for clock in clocks)
     subject = (series.revision, later, *starts)
-    found = series.kept("times", subject, _TimedSeries)
+    found = series.kept["times"].of(subject, _TimedSeries)
     fresh = series.steps[found.taken :]
     values = series.values[found.taken :]
     times = moments(series.times[found.taken :], fresh, clocks)

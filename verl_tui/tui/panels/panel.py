@@ -54,6 +54,8 @@ class Panel(ContainedPart, Container):
     """True if it shows less in a row without a frame than with the focus, which needs more."""
     view = NOTHING
     """What is shown."""
+    due: object = ()
+    """Width and height that the layout in progress gives it; nothing where that is not known."""
     FOOTER = ""
     """Keys that the last row of the screen begins with while the panel has the focus, and what they
     do.
@@ -157,6 +159,8 @@ class TextPanel(Panel):
 
     def redraw(self) -> None:
         """Write the rows of what was shown last."""
+        if self.due not in ((), self.outer_size):
+            return  # it gets another size, and is written then
         width, height = self._rows.size
         if self.view is not NOTHING and width > 0 and height > 0:
             self.write(self.view, width, height)

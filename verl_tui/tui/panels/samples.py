@@ -210,14 +210,14 @@ class SamplesPanel(SampleMoves, TextPanel):
         """By run: each is shown as it was left."""
         self.marked: Marked | None = None
         """The sample that others are seen beside."""
-        self._scores: LastResult[ScoreMap] = LastResult()
+        self._scores = LastResult()
         self.beside = False
         """True while the marked sample stands beside the shown one on the screen of samples."""
         self._unfolded = False
         """True while samples are shown whole."""
         self._drawn: tuple[Place, int] | None = None
         """The sample that was drawn last."""
-        self._needed: LastResult[int] = LastResult()
+        self._needed = LastResult()
         self._wanted: int | None = None
         """Step to go to in the next drawing."""
 

@@ -196,6 +196,8 @@ class DashboardLayout(BufferedScreen):
         self._rooms.rooms = rooms
         for child in self.children:
             self._place(child, rooms.get(child.id or ""))
+        for panel in self.panels:
+            panel.due = rooms.get(panel.PANEL.name, ())[2:4]
         self.refresh(layout=True)
         charts = self.panel(ChartsPanel)
         if charts.display:  # else the layout would draw those of the view before

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 from textual import on
@@ -117,7 +117,7 @@ class RowsScreen(BufferedScreen, ModalScreen[None]):
         self.list = Entries(id="list")
         self._detail = FewRows(id="detail")
         self.bar = FilterBar(self.FILTER[1])
-        self.known: LastResult[Any] = LastResult()
+        self.known = LastResult()
         """What the rows are made of, where that takes long."""
 
     def compose(self) -> ComposeResult:

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from verl_tui.on_demand.samples import SamplePage
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
     from verl_tui.tui.screens.dashboard import Dashboard
 
@@ -125,7 +124,7 @@ class SamplesScreen(SampleMoves, BufferedScreen):
         self._list = Rows(id="list")
         self._line = Line(id="sample")
         self.text = DocumentRows(self, id="text")
-        self._compared: LastResult[list[Pieces]] = LastResult()
+        self._compared = LastResult()
         self._bar = FilterBar(query.HINT)
         # the sentence has the room of the list where there is nothing to list
         self.set_class(self.browse.page is None, "-nothing")

@@ -40,7 +40,7 @@ class TimingScreen(RowsScreen):
         guide, verdict = view.monitor.guide, view.verdict
         found = self.known.of(
             (run, run and run.revision, verdict, view.now // 60),
-            lambda: run and ledger(run, verdict, guide, view.now),
+            lambda: ledger(run, verdict, guide, view.now) if run else None,
         )
         more, starts, begun = hours_rows(found, width)
         follow = self.dashboard.follow_episode

@@ -102,7 +102,7 @@ class ZoomScreen(ChartActions):
         super().__init__()
         self._plan = found
         self._listing = listing
-        self._origins: LastResult[Pieces] = LastResult()
+        self._origins = LastResult()
         """The line below the chart."""
         self.charts = charts
         self.view: View = view
