@@ -17,7 +17,7 @@ from verl_tui.health.rule_context import RuleContext, minutes, rule_context
 from verl_tui.indicators import factor
 from verl_tui.runs.settings import gpu_counts
 from verl_tui.runs.time.step_clocks import Passes, passes
-from verl_tui.runs.time.step_timing import occasional_parts
+from verl_tui.runs.time.step_timing import durations, occasional_parts
 from verl_tui.runs.views.devices import WORKED, device_count, used_keys
 from verl_tui.runs.views.state import State, silence
 from verl_tui.text import one_line
@@ -90,7 +90,7 @@ def _timed(of: _Account) -> dict[str, _Loss]:
     """Return what is lost by the times of the steps alone."""
     made, restarts = of.made, of.context.run.restarts[:_MOST_NAMED]
     marks = [f"restart at step {one.step}: {one.reason}" for one in restarts]
-    timer = of.logged(of.context.indicators.get("step_time", ""))
+    timer = durations(of.context.indicator("step_time"), made.steps)
     words = [
         f"step {made.steps[at]} took {minutes(made.seconds[at])}"
         + f", {minutes(timer[at])} of them by its timer"

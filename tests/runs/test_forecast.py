@@ -59,6 +59,11 @@ def truth(
     return (total - step) * plain + tests * test
 
 
+def test_milliseconds_are_no_seconds():
+    columns = ("consumed samples", 9.0), ("elapsed time per iteration (ms)", 30_000.0)
+    assert pace_of(training({key: [one] * 20 for key, one in columns})).seconds == 30.0
+
+
 @pytest.mark.parametrize("inside", [True, False])
 @pytest.mark.parametrize("settings", [{}, {"trainer__test_freq": 10}])
 @pytest.mark.parametrize(

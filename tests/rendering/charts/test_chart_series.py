@@ -14,6 +14,7 @@ from verl_tui.rendering.charts.plan import newest_and_best, on_one_scale
 from verl_tui.rendering.charts.title_row import chart_row
 from verl_tui.rendering.text.piece import text_of
 
+NOISY_RISE = [0.0] * 12 + [0.04, 0.1, 0.0, 0.12, 0.25, 0.17, 0.26, 0.17, 0.17, 0.21]
 CREEPING = [0.03 + 0.0002 * at for at in range(40)]
 
 
@@ -32,6 +33,7 @@ CREEPING = [0.03 + 0.0002 * at for at in range(40)]
         pytest.param([*range(8), 7, 6.5, 6, 5.5], None, 0, id="a peak of few values"),
         pytest.param([*range(9), 7, 6, 5, 4, 3], None, -1, id="falls, of few values"),
         pytest.param([0.9] * 10 + [0.2, 0.3, 0.4, 0.5, 0.6, 0.7], None, 1, id="recovers"),
+        pytest.param(NOISY_RISE, None, 0, id="level, then a noisy rise: no fall"),
         pytest.param([0.1, 0.2, 0.3], None, None, id="too few"),
     ],
 )  # fmt: skip

@@ -7,7 +7,6 @@ from bisect import bisect_left, bisect_right
 from functools import partial
 from itertools import pairwise
 from math import inf, isfinite, nan
-from operator import sub
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -221,7 +220,8 @@ def trend_ends(
     values = [v / 4 for v in values[-TREND_POINTS:] if isfinite(v)]
     if len(values) < 4:
         return None
-    noise = median(map(abs, map(sub, values[1:], values)))
+    jumps = [abs(after - before) for before, after in pairwise(values)]
+    noise = median(jumps)
     # what is beyond rounding, and can be seen
     least, greatest = drawn or (0.0, 0.0)
     floor = max(max(map(abs, values)) * 2e-6, (greatest / 4 - least / 4) * _SEEN)
@@ -230,7 +230,9 @@ def trend_ends(
         newest = values[-max(_NEWEST, len(values) // part) :]
         half = len(newest) // 2
         start, end = median(newest[:half]), median(newest[half:])
-        if abs(end - start) > max(noise * clear, floor):
+        # What was level before may be noisy now.
+        now = max(noise, median(jumps[1 - len(newest) :]))
+        if abs(end - start) > max(now * clear, floor):
             turned = any(_is_against(end - start, one, noise) for one in newer)
             last = values[-1] - start
             lost = _is_lost(end - start, last, max(noise * 2, floor))

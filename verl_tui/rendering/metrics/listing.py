@@ -323,10 +323,10 @@ def metric_table(
         TextColumn(
             title("metric", "key"), _name, name, 9, min(longest, width // 2), gap=1
         ),
-        TextColumn(title("last", "last"), _last, 7, 10, right=True, gap=1),
+        TextColumn(title("last", "last"), _last, 8, 10, right=True, gap=1),
         TextColumn(title("trend", "trend"), _trend, 7, 7, gap=1),
-        TextColumn("min", lambda one, _: [_bound(one, 0)], 7, 5, right=True, gap=1),
-        TextColumn("max", lambda one, _: [_bound(one, 1)], 7, 4, right=True, gap=1),
+        TextColumn("min", lambda one, _: [_bound(one, 0)], 8, 5, right=True, gap=1),
+        TextColumn("max", lambda one, _: [_bound(one, 1)], 8, 4, right=True, gap=1),
         TextColumn("all steps", _spark, 8, 6, most=width, gap=1),
     ]
     return FittedTable(columns, width)

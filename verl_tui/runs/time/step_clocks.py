@@ -16,7 +16,7 @@ from verl_tui.means import median_along
 from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.clock import Clock, moments
 from verl_tui.runs.time.step_timing import (
-    NO_DURATION,
+    durations,
     excluded,
     occasional_parts,
     seconds_of,
@@ -108,8 +108,9 @@ def by_timers(run: Run, step: int) -> Clock:
     count = 0 if timer is None else bisect_right(timer.steps, step)
     if not timer or not count:
         return Clock()
-    steps, values = np.array(timer.steps[:count]), np.array(timer.values[:count])
-    valid = (values > 0) & (values < NO_DURATION)
+    steps = np.array(timer.steps[:count])
+    values = durations(timer, steps)
+    valid = values > 0
     if not valid.any():
         return Clock()
     # A log that begins with step 10 is taken to log every tenth.

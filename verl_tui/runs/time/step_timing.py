@@ -12,6 +12,7 @@ from bisect import bisect_left
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from verl_tui.indicators import factor
 from verl_tui.means import finite, mean, median_along
 from verl_tui.metrics import describe, modern
 from verl_tui.patterns import NamePattern, pattern
@@ -103,7 +104,7 @@ def durations(series: Series | None, steps: Steps) -> Numbers:
         return np.full(len(steps), np.nan)
     timed = np.asarray(series.steps)
     at = np.minimum(np.searchsorted(timed, steps), len(timed) - 1)
-    found = np.asarray(series.values)[at]
+    found = np.asarray(series.values)[at] * factor("step_time", series.key)
     known = (timed[at] == steps) & (found >= 0) & (found < NO_DURATION)
     return np.where(known, found, np.nan)
 
