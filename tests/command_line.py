@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import verl_tui
+
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Sequence
 
     import pytest
 
@@ -25,17 +30,37 @@ def write_log(directory: Path, *kl: float, name: str = "run") -> Path:
     return path
 
 
-def run(*argv: str, **settings: Any) -> subprocess.CompletedProcess[str]:
+def run(*argv: object, **settings: Any) -> subprocess.CompletedProcess[str]:
     """Run a command in a process of its own."""
-    command = [sys.executable, "-m", "verl_tui", *argv]
+    return python("-m", "verl_tui", *argv, **settings)
+
+
+def python(*words: object, **settings: Any) -> subprocess.CompletedProcess[str]:
+    """Run Python in a process of its own."""
+    if "input" not in settings:
+        settings.setdefault("stdin", subprocess.DEVNULL)
+    command = [sys.executable, *map(str, words)]
     return subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
-        **settings,
+        command, capture_output=True, text=True, check=False, **settings
     )
+
+
+def copy_package(folder: Path) -> Path:
+    """Copy the package into a folder; return the copy, which may be changed."""
+    copy = folder / "verl_tui"
+    shutil.copytree(Path(verl_tui.__file__).parent, copy)
+    return copy
+
+
+def python_with_copy(
+    folder: Path, *words: object, places: Sequence[object] = (), **settings: Any
+) -> str:
+    """Run Python where a folder has a copy of the package; return what it prints."""
+    path = os.pathsep.join(map(str, (folder, *places)))
+    environment = {**os.environ, "PYTHONPATH": path, "VERL_TUI_STATE": ""}
+    done = python(*words, cwd=folder, env=environment, **settings)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return done.stdout
 
 
 def placed(text: str) -> str:

@@ -8,10 +8,12 @@ import re
 import signal
 import sys
 import tempfile
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
+from command_line import write_log
 from hypothesis import settings
 
 if TYPE_CHECKING:
@@ -98,13 +100,21 @@ class Said(NamedTuple):
 
 @pytest.fixture
 def asked(capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
-    """Gives a command line, in this process."""
+    """Gives a command line, in this process; one of which an exit code is wanted has to have it."""
     from verl_tui.cli import main
 
-    def ask(*words: object) -> Said:
-        return Said(main([*map(str, words)]), *capsys.readouterr())
+    def ask(*words: object, code: int | None = None) -> Said:
+        said = Said(main([*map(str, words)]), *capsys.readouterr())
+        assert code in (None, said.code), said.err
+        return said
 
     return ask
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Callable[..., Path]:
+    """Return a writer of tutorial logs."""
+    return partial(write_log, tmp_path)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

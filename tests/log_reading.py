@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from file_writing import write_file
+
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor
 from verl_tui.records import Batch
@@ -50,10 +52,7 @@ def read_run(*paths: Path | str) -> Run:
 
 def read_text(folder: Path, text: str, name: str = "train.log") -> Run:
     """Return the run of a file that holds a text."""
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    return read_run(path)
+    return read_run(write_file(folder / name, text))
 
 
 def notes(run: Run) -> str:

@@ -8,11 +8,10 @@ import json
 import math
 import os
 import re
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from command_line import python
 
 from verl_tui.check.data import (
     HEALTHY,
@@ -324,9 +323,7 @@ def test_headless_modules_load_nothing_that_draws():
         "import sys, verl_tui.monitor, verl_tui.check.data, verl_tui.exporters.csv, verl_tui.cli\n"
         "print({'textual', 'rich.console'} & {*sys.modules})"
     )
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout == "set()\n"
+    assert python("-c", program).stdout == "set()\n"
 
 
 @pytest.mark.parametrize(

@@ -6,43 +6,32 @@ import json
 import os
 import subprocess
 import sys
-from functools import partial
 
 import pytest
-from command_line import complaint, run, write_log
+from command_line import complaint, run
+from file_writing import write_file
 from ordinary_rights import ordinary_rights
 
 from verl_tui.cli import main
 
 
-@pytest.fixture
-def log(tmp_path):
-    """Return a writer of tutorial logs."""
-    return partial(write_log, tmp_path)
-
-
 @pytest.mark.parametrize(("kl", "code"), [(0.02, 0), (0.15, 1), (0.3, 2)])
 def test_the_report_for_programs_says_what_the_one_for_people_says(
-    log, capsys, kl, code
+    log, asked, kl, code
 ):
     path = str(log(*[kl] * 30))
-    assert main(["check", path, "--json"]) == code
-    (found,) = json.loads(capsys.readouterr().out)["runs"]
-    assert main(["check", path]) == code
-    head, why, then, *_ = capsys.readouterr().out.splitlines()
+    (found,) = json.loads(asked("check", path, "--json", code=code).out)["runs"]
+    head, why, then, *_ = asked("check", path, code=code).out.splitlines()
     assert head.startswith(f"run: {found['verdict'] or 'no verdict yet'} at step 30")
     assert [why, then] == [f"  why: {found['why']}", f"  next: {found['next']}"]
 
 
-def test_without_a_verdict_a_strict_check_fails(log, tmp_path, capsys):
-    table = tmp_path / "table.csv"
-    table.write_text("step,foo\n1,2\n2,3\n")
-    assert main(["check", str(table), "--json"]) == 0
-    (found,) = json.loads(capsys.readouterr().out)["runs"]
+def test_without_a_verdict_a_strict_check_fails(log, tmp_path, asked):
+    table = write_file(tmp_path / "table.csv", "step,foo\n1,2\n2,3\n")
+    (found,) = json.loads(asked("check", table, "--json", code=0).out)["runs"]
     assert found["verdict"] is None
     assert found["why"]
-    assert main(["check", str(table), "--strict"]) == 3
-    said = capsys.readouterr()
+    said = asked("check", table, "--strict", code=3)
     assert said.err == "verl-tui: --strict: no verdict on table\n"
     assert said.out.startswith("table: no verdict at step 2")
     paths = [str(table), str(log(*[0.15] * 30))]
@@ -54,17 +43,14 @@ def test_without_a_verdict_a_strict_check_fails(log, tmp_path, capsys):
     ("content", "said"), [(b"\x7fELF\0\1\2\0" * 50, "binary"), (b"", "empty")]
 )
 def test_check_of_what_is_no_log(tmp_path, content, said, capsys):
-    path = tmp_path / "a.log"
-    path.write_bytes(content)
+    path = write_file(tmp_path / "a.log", content)
     assert main(["check", str(path)]) == 3
     assert said in complaint(capsys)
 
 
-def test_check_of_a_log_without_a_readable_line(tmp_path, capsys):
-    path = tmp_path / "a.jsonl"
-    path.write_text("{broken\n{broken\n", encoding="utf-8")
-    assert main(["check", str(path)]) == 3
-    captured = capsys.readouterr()
+def test_check_of_a_log_without_a_readable_line(tmp_path, asked):
+    path = write_file(tmp_path / "a.jsonl", "{broken\n{broken\n")
+    captured = asked("check", path, code=3)
     assert captured.err == "verl-tui: nothing readable so far in a\n"
     assert f"{path}:1: not JSON" in captured.out
 

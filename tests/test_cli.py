@@ -6,27 +6,18 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-from command_line import complaint, write_log
+from command_line import complaint, python
 
 import verl_tui
 from verl_tui import commands
 from verl_tui.cli import build_parser, main, read
 from verl_tui.commands import export, watch
 from verl_tui.given_files import UsageError
-
-
-@pytest.fixture
-def log(tmp_path):
-    """Return a writer of tutorial logs."""
-    return partial(write_log, tmp_path)
-
 
 # -- which command ---------------------------------------------------------------------------------
 
@@ -122,7 +113,7 @@ def run(options):
 
 @pytest.mark.parametrize(("package", "words"), [(commands, []), (export, ["export"])])
 def test_a_new_module_is_a_command_with_help_and_completion(
-    package, words, tmp_path, monkeypatch, capsys
+    package, words, tmp_path, monkeypatch, asked, capsys
 ):
     (tmp_path / "hello.py").write_text(_ADDED, encoding="utf-8")
     monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
@@ -135,12 +126,10 @@ def test_a_new_module_is_a_command_with_help_and_completion(
         main([*words, "--help"])
     assert "hello" in (text := capsys.readouterr().out)
     assert "greets whoever reads this" in text
-    assert main(["--print-completion", "bash"]) == 0
-    script = capsys.readouterr().out
+    script = asked("--print-completion", "bash", code=0).out
     assert "hello" in script
     assert "--loud" in script
-    assert main([*words, "hello", "--loud"]) == 0
-    assert capsys.readouterr().out == "HELLO\n"
+    assert asked(*words, "hello", "--loud", code=0).out == "HELLO\n"
 
 
 @pytest.mark.parametrize(
@@ -224,8 +213,7 @@ def main(ready):
 __main__.main = main
 __main__.run()
 """
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = python("-c", program)
     assert (done.returncode, done.stdout) == (7, "said\n")
 
 
@@ -241,11 +229,7 @@ started = guard.start([sys.executable, "-c", told], {})
 print(len(os.listdir("/proc/self/task")), started.wait())
 """
     environment = os.environ | {"OPENBLAS_NUM_THREADS": "7"}
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(
-        command, capture_output=True, env=environment, text=True, check=False
-    )
-    assert done.stdout == "1 1\n"
+    assert python("-c", program, env=environment).stdout == "1 1\n"
 
 
 def test_the_version_needs_no_command(monkeypatch, capsys):
@@ -261,6 +245,4 @@ def test_without_an_address_nothing_that_sends_is_imported():
         "from verl_tui.config import Config;"
         "print(notifier_for(Config(), 'watch'), sorted({'http.client', 'ssl'} & {*sys.modules}))"
     )
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.stdout == "None []\n"
+    assert python("-c", code).stdout == "None []\n"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from verl_tui.cli import build_parser, main
+from verl_tui.cli import build_parser
 from verl_tui.commands.completion import script
 
 if TYPE_CHECKING:
@@ -147,9 +147,8 @@ def test_a_shell_completes(completed, expected):
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_scripts_know_every_command(shell, capsys):
-    assert main(["--print-completion", shell]) == 0
-    printed = capsys.readouterr().out
+def test_scripts_know_every_command(shell, asked):
+    printed = asked("--print-completion", shell, code=0).out
     assert all(name in printed for name in build_parser().commands)
     assert "print-completion" in printed
     assert printed == f"{script(build_parser(), shell)}\n"

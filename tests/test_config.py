@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import tomli
+from file_writing import write_file
 
 from verl_tui.config import (
     Config,
@@ -32,9 +33,7 @@ def home(tmp_path, monkeypatch):
 
 
 def written(tmp_path: Path, text: str) -> Path:
-    path = tmp_path / "my.toml"
-    path.write_text(text, encoding="utf-8")
-    return path
+    return write_file(tmp_path / "my.toml", text)
 
 
 def refusal(tmp_path: Path, text: str) -> str:
@@ -141,8 +140,7 @@ def test_a_directory_and_other_encodings_are_refused(tmp_path):
     ids=["deep", "digits", "long"],
 )
 def test_what_no_configuration_looks_like_is_refused(tmp_path, text, wrong):
-    path = tmp_path / "config.toml"
-    path.write_text(text)
+    path = write_file(tmp_path / "config.toml", text)
     with pytest.raises(ConfigError, match=wrong):
         load_config(path)
 

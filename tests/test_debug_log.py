@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import resource
 import stat
-import subprocess
-import sys
 import threading
 from functools import partial
 
 import pytest
+from command_line import run
 
 from verl_tui import debug_log
 from verl_tui.cli import main
@@ -84,12 +83,9 @@ def test_a_full_disk_is_reported_and_changes_no_verdict(tmp_path):
     log = tmp_path / "train.log"
     out = tmp_path / "debug.log"
     log.write_text(STEPS)
-    command = [sys.executable, "-m", "verl_tui", "check", str(log)]
-    done = subprocess.run(
-        [*command, "--debug-log", str(out)],
-        capture_output=True,
-        text=True,
-        check=False,
+    words = ("check", log, "--debug-log", out)
+    done = run(
+        *words,
         # of which the limit would cut the files, too
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
         preexec_fn=partial(resource.setrlimit, resource.RLIMIT_FSIZE, (200, 200)),

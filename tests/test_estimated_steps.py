@@ -6,6 +6,7 @@ import json
 import time
 
 import pytest
+from file_writing import write_file
 
 from verl_tui.cli import main
 from verl_tui.config import Config
@@ -23,9 +24,7 @@ ESTIMATED = "steps are estimated: no source states them"
 @pytest.fixture
 def log(tmp_path):
     path = tmp_path / "plain" / "train.log"
-    path.parent.mkdir()
-    path.write_text(DICTS)
-    return path
+    return write_file(path, DICTS)
 
 
 @pytest.mark.parametrize(

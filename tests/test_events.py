@@ -14,9 +14,9 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from file_writing import write_file
 from log_reading import MADE
 
-from verl_tui.cli import main
 from verl_tui.config import Config
 from verl_tui.guard import ABSENT, LONGEST, Events, bounded
 from verl_tui.monitor import Monitor
@@ -157,8 +157,7 @@ def test_a_run_whose_files_vanish_ends(told):
 
 
 def test_notes_beside_a_run_keep_nobody_waiting(tmp_path):
-    notes = tmp_path / "notes.log"
-    notes.write_text("remember the milk\n")
+    notes = write_file(tmp_path / "notes.log", "remember the milk\n")
     os.utime(notes, (1e9, 1e9))
     told = Told(tmp_path / "runs" / "log.jsonl", str(notes))
     found = told.add(steps(1, 20))
@@ -225,16 +224,14 @@ def test_no_event_is_long_or_tells_a_secret_whatever_a_log_wrote(tmp_path, text)
 
 
 def test_the_command_needs_no_terminal_and_its_code_tells_how_it_ended(
-    tmp_path, monkeypatch, capsys
+    tmp_path, monkeypatch, asked
 ):
     monkeypatch.setattr("signal.signal", lambda *_: None)  # those of the tests stay
     for name, kl, code in (("healthy", 0.03, 0), ("broken", 0.4, 2)):
         log = tmp_path / name / "log.jsonl"
-        log.parent.mkdir()
-        log.write_text(steps(1, 20) + steps(21, 40, **{"actor/ppo_kl": kl}))
+        write_file(log, steps(1, 20) + steps(21, 40, **{"actor/ppo_kl": kl}))
         os.utime(log, (1e9, 1e9))
-        assert main(["watch", "--events", str(log)]) == code
-        out, err = capsys.readouterr()
+        _, out, err = asked("watch", "--events", log, code=code)
         assert err == ""
         told = [json.loads(line) for line in out.splitlines()]
         assert {kinds(told)[0], kinds(told)[-1]} == {"start", "end"}
@@ -242,9 +239,7 @@ def test_the_command_needs_no_terminal_and_its_code_tells_how_it_ended(
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, None])
 def test_nothing_is_left_running(tmp_path, ending):
-    log = tmp_path / "run" / "log.jsonl"
-    log.parent.mkdir()
-    log.write_text(steps(1, 20))
+    log = write_file(tmp_path / "run" / "log.jsonl", steps(1, 20))
     with (
         log.open("a"),
         subprocess.Popen([*WATCH, log], stdout=subprocess.PIPE) as watching,

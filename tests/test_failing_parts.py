@@ -68,15 +68,13 @@ def test_records_that_cannot_be_taken_in_cost_their_source_alone(monkeypatch):
     }
 
 
-def test_a_failed_rule_is_said_by_check(logs, monkeypatch, capsys):
+def test_a_failed_rule_is_said_by_check(logs, monkeypatch, asked):
     def fails(*_: object) -> None:
         raise ZeroDivisionError
 
     monkeypatch.setattr("verl_tui.health.diagnoses.life.waiting", fails)
-    assert main(["check", str(logs / "good")]) == 0
-    assert "1 rule failed, " in capsys.readouterr().out
-    assert main(["check", str(logs / "good"), "-v"]) == 0
-    said = capsys.readouterr().out
+    assert "1 rule failed, " in asked("check", logs / "good", code=0).out
+    said = asked("check", logs / "good", "-v", code=0).out
     assert "1 rule failed" in said
     assert "hang: failed: ZeroDivisionError in PLACE" in placed(said)
 

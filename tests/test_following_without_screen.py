@@ -12,6 +12,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import pytest
+from clock import Clock
 from ordinary_rights import ordinary_rights
 
 from verl_tui.config import Config
@@ -26,16 +27,6 @@ if TYPE_CHECKING:
 NOW = 1_800_000_000.0
 PATIENCE = 30.0
 """Seconds after which what has not come will not."""
-
-
-class Clock:
-    """Stands still until it is moved on."""
-
-    def __init__(self) -> None:
-        self.now = NOW
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture
@@ -61,7 +52,7 @@ def append(path: Path, *steps: int) -> None:
     ("each", "found"), [(5.0, State.ENDED), (3600.0, State.RUNNING)]
 )
 def test_silence_counts_only_while_somebody_looks(log, each, found):
-    clock, monitor = Clock(), Monitor(Config())
+    clock, monitor = Clock(NOW), Monitor(Config())
     following = refreshes(
         [str(log)], monitor, between=0.0, clock=clock, stop=threading.Event().is_set
     )
@@ -99,7 +90,7 @@ def test_a_log_that_may_not_be_read_any_more_holds_up_no_other(log, tmp_path):
             [str(log), str(closed)],
             monitor,
             between=0.0,
-            clock=Clock(),
+            clock=Clock(NOW),
             stop=end.is_set,
         )
         next(following)
@@ -124,7 +115,7 @@ def test_the_newest_values_are_written_as_they_come_however_long_the_interval_is
             [str(log)],
             Config(),
             interval=3600.0,
-            clock=Clock(),
+            clock=Clock(NOW),
             stop=stop.is_set,
             newest=True,
         ):

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from verl_tui import given_files
-from verl_tui.cli import main
 from verl_tui.config import load_config
 from verl_tui.rendering.session.preferences import StateFile
 
@@ -51,9 +50,8 @@ def run(tmp_path, monkeypatch):
     ],
 )  # fmt: skip
 @pytest.mark.usefixtures("run")
-def test_what_is_said_of_it(command, code, words, capsys):
-    assert main(command.replace("LONG", "n" * 300).split()) == code
-    said = capsys.readouterr()
+def test_what_is_said_of_it(command, code, words, asked):
+    said = asked(*command.replace("LONG", "n" * 300).split(), code=code)
     assert words in said.err + said.out
 
 
@@ -71,12 +69,11 @@ def test_what_is_said_of_it(command, code, words, capsys):
     ],
 )
 @pytest.mark.parametrize("target", ["theirs", "nowhere"])
-def test_nothing_is_written_through_a_link(run, command, target, capsys):
+def test_nothing_is_written_through_a_link(run, command, target, asked):
     (run / "theirs").write_text("theirs")
     named = next(word for word in command.split() if word.startswith("LINK"))
     (run / named).symlink_to(target)
-    assert main(command.split()) == 73
-    assert named in capsys.readouterr().err
+    assert named in asked(*command.split(), code=73).err
     assert (run / named).is_symlink()
     assert (run / "theirs").read_text() == "theirs"
     assert not (run / "nowhere").exists()

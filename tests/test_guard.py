@@ -13,9 +13,9 @@ from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from command_line import run
 from jsonl import write_jsonl
 
-from verl_tui.cli import main
 from verl_tui.config import Config
 from verl_tui.guard import Guard, Orders
 from verl_tui.monitor import Monitor, load
@@ -208,10 +208,8 @@ def test_it_really_stops_a_process_that_writes_a_log(tmp_path):
         calls = tmp_path / "calls"
         said = f'echo "$VERL_TUI_RUN|$VERL_TUI_FINDING" >> "{calls}"'
         script = f"kill {writer.pid}; {said}"
-        done = subprocess.run(
-            [*GUARD, log.parent, "--", "sh", "-c", script],
-            capture_output=True, text=True, check=False, timeout=DEADLINE, cwd=tmp_path,
-        )  # fmt: skip
+        words = ("guard", log.parent, "--", "sh", "-c", script)
+        done = run(*words, timeout=DEADLINE, cwd=tmp_path)
         assert writer.wait(DEADLINE) == -signal.SIGTERM
     finally:
         writer.kill()
@@ -252,10 +250,9 @@ def test_a_dry_run_runs_nothing_and_a_signal_ends_it(tmp_path):
         (["--", "no-such-program-here"], 64, "no such command"),
     ],
 )
-def test_words(tmp_path, words, code, said, deaf, capsys):
+def test_words(tmp_path, words, code, said, deaf, asked):
     log = write(tmp_path / "verl_logs.jsonl", BROKEN, modified=1e9)
-    assert main(["guard", str(log), *words]) == code
-    error = capsys.readouterr().err
+    error = asked("guard", log, *words, code=code).err
     assert said in error
     assert error.count("\n") <= 1
 
@@ -273,15 +270,12 @@ LINE = "step:{} - actor/entropy:0.5 - critic/score/mean:0.3\n".format
         ("", 3, ("ended?", None)),
     ],
 )
-def test_the_end_of_standard_input_is_an_end(
-    text, code, end, deaf, capsys, monkeypatch
-):
+def test_the_end_of_standard_input_is_an_end(text, code, end, deaf, asked, monkeypatch):
     here, there = os.pipe()
     monkeypatch.setattr("verl_tui.sources.pipe.descriptor", here)
     os.write(there, text.encode())
     os.close(there)
-    assert main(["guard", "-"]) == code
-    said = capsys.readouterr()
+    said = asked("guard", "-", code=code)
     last = json.loads(said.out.splitlines()[-1])
     assert (last["event"], last["state"], last["step"]) == ("ended", *end)
     assert ("nothing readable in standard input" in said.err) is (code == 3)

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from file_writing import write_file
 
 from verl_tui.cli import build_parser, main
 from verl_tui.commands.help import TOPICS
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def surroundings(tmp_path, monkeypatch):
     """An empty configuration, no pager, 80 columns."""
-    config = tmp_path / "config.toml"
-    config.write_text("", encoding="utf-8")
+    config = write_file(tmp_path / "config.toml", "")
     monkeypatch.setenv("VERL_TUI_CONFIG", str(config))
     monkeypatch.setenv("PAGER", "")
     monkeypatch.setenv("COLUMNS", "80")
@@ -98,17 +98,15 @@ def test_a_rule_is_explained_as_it_is_in_force(surroundings, capsys):
     ("word", "near"),
     [("keyz", "keys"), ("chek", "check"), ("kl-hihg", "kl-high"), ("qqqq", "formats")],
 )
-def test_an_unknown_topic_names_the_nearest(word, near, capsys):
-    assert main(["help", word]) == 64
-    error = capsys.readouterr().err
+def test_an_unknown_topic_names_the_nearest(word, near, asked):
+    error = asked("help", word, code=64).err
     assert error.count("\n") == 1
     assert near in error
 
 
-def test_a_broken_configuration_is_said_and_costs_nothing(surroundings, capsys):
+def test_a_broken_configuration_is_said_and_costs_nothing(surroundings, asked):
     surroundings.write_text("refrsh = 1\n", encoding="utf-8")
-    assert main(["help", "configuration"]) == 0
-    caught = capsys.readouterr()
+    caught = asked("help", "configuration", code=0)
     assert "did you mean refresh?" in caught.err
     assert "#refresh = 0.5" in caught.out
 
@@ -127,8 +125,7 @@ def test_markdown_becomes_plain_text():
 
 def pager(tmp_path: Path, name: str) -> str:
     """Return a pager that says that it was asked, with which words, before what it is given."""
-    path = tmp_path / name
-    path.write_text('#!/bin/sh\necho "paged $*"\ncat\n', encoding="utf-8")
+    path = write_file(tmp_path / name, '#!/bin/sh\necho "paged $*"\ncat\n')
     path.chmod(0o755)
     return str(path)
 
@@ -187,8 +184,7 @@ def test_every_help_has_a_sentence_examples_and_exit_codes(command):
         (["help", "clip"], "did you mean clip_fraction or clip-saturation?"),
     ],
 )  # fmt: skip
-def test_a_mistyped_word_gets_the_nearest(argv, sentence, capsys):
-    assert main(argv) == 64
-    error = capsys.readouterr().err
+def test_a_mistyped_word_gets_the_nearest(argv, sentence, asked):
+    error = asked(*argv, code=64).err
     assert error.count("\n") == 1
     assert sentence in error

@@ -8,6 +8,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
+from file_writing import prefixed, write_file
 from wandb_writing import field, history, written
 
 from verl_tui.check.data import exit_code, report
@@ -34,10 +35,6 @@ def verls(*steps: int) -> str:
         f"(TaskRunner pid=31) step:{at} - actor/entropy:0.4 - critic/rewards/mean:0.3\n"
         for at in steps
     )
-
-
-def prefixed(prefix: str, text: str) -> str:
-    return "".join(f"{prefix}{line}\n" for line in text.splitlines())
 
 
 class End(NamedTuple):
@@ -212,8 +209,7 @@ def test_how_wandbs_own_log_says_it_ended(
 def test_a_log_beside_wandbs_says_why_it_exited(tmp_path):
     steps = [history(at, {"reward": "0.5"}) for at in range(1, 10)]
     (tmp_path / "run-x.wandb").write_bytes(written([*steps, exited(255)]))
-    (tmp_path / "files").mkdir()
-    (tmp_path / "files" / "output.log").write_text(f"{verls(9)}{TRACE}OSError: 28\n")
+    write_file(tmp_path / "files" / "output.log", f"{verls(9)}{TRACE}OSError: 28\n")
     assert end_of(tmp_path) == ("crashed", f"{CRASHED}OSError: 28", 2)
 
 

@@ -20,7 +20,6 @@ from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto.event_pb2 import Event
 from tensorboardX.summary import scalar
 
-from verl_tui.cli import main
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.health.judge import Judge
 from verl_tui.ledger import in_words, ledger, listed
@@ -359,11 +358,11 @@ def test_a_pause_that_no_restart_explains_is_a_hang_and_its_timer_is_told(tmp_pa
 # -- where it is told ------------------------------------------------------------------------------
 
 
-def test_it_is_told_by_get_and_in_reports(tmp_path, capsys):
+def test_it_is_told_by_get_and_in_reports(tmp_path, asked):
     made, passes = restart()
-    path = str(written(made, tmp_path / "run", *passes))
-    assert main(["get", "ledger", path]) == 0
-    first, taught, down, again, *_ = capsys.readouterr().out.splitlines()
+    path = written(made, tmp_path / "run", *passes)
+    lines = asked("get", "ledger", path, code=0).out.splitlines()
+    first, taught, down, again, *_ = lines
     assert first == (
         "run: 42.7 GPU hours (16 GPUs by its settings), 2.67 h by the clock, times in the log: "
         "at most 63% taught"
@@ -374,19 +373,16 @@ def test_it_is_told_by_get_and_in_reports(tmp_path, capsys):
         *("steps made again after a restart", "10.7 h", "25%"),
         "steps 41-80; restart at step 41: went on in another file",
     ]
-    assert main(["get", "ledger", path, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert main(["report", path, "-o", "-", "--format", "json"]) == 0
-    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    found = json.loads(asked("get", "ledger", path, "--json", code=0).out)
+    text = asked("report", path, "-o", "-", "--format", "json", code=0).out
+    (run,) = json.loads(text)["runs"]
     assert run["hours"].items() <= found.items()
     for form in ("md", "html"):
-        assert main(["report", path, "-o", "-", "--format", form]) == 0
-        text = capsys.readouterr().out
+        text = asked("report", path, "-o", "-", "--format", form, code=0).out
         assert "GPU hours of run" in text
         assert "restart at step 41" in text
 
 
-def test_without_a_step_there_is_one_sentence(tmp_path, capsys):
+def test_without_a_step_there_is_one_sentence(tmp_path, asked):
     (tmp_path / "train.log").write_text("Traceback (most recent call last):\nX: y\n")
-    assert main(["get", "ledger", str(tmp_path)]) == 3
-    assert capsys.readouterr().err.endswith(": no step so far\n")
+    assert asked("get", "ledger", tmp_path, code=3).err.endswith(": no step so far\n")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 import pytest
+from file_writing import write_file
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
@@ -212,8 +213,7 @@ def test_progress_bars_keep_their_last_state(tmp_path):
 
 
 def test_a_very_long_line_is_cut(tmp_path):
-    path = tmp_path / "train.log"
-    path.write_bytes(b"a\n" + b"x" * 1_000_000 + b"\nb\n")
+    path = write_file(tmp_path / "train.log", b"a\n" + b"x" * 1_000_000 + b"\nb\n")
     log = opened(path)
     lines = list(forwards(log))
     assert [line.text[:3] for line in lines] == ["a", "xxx", "b"]
@@ -225,8 +225,7 @@ def test_a_very_long_line_is_cut(tmp_path):
 
 
 def test_truncation_replacement_and_rewriting(tmp_path):
-    path = tmp_path / "train.log"
-    path.write_text("one\ntwo\n")
+    path = write_file(tmp_path / "train.log", "one\ntwo\n")
     log = opened(path)
     assert [line.text for line in forwards(log)] == ["one", "two"]
     for generation, text in enumerate(["1\n", "another\n", "different\nlonger\n"], 1):
@@ -236,8 +235,7 @@ def test_truncation_replacement_and_rewriting(tmp_path):
         read(log)
         assert log.generation == generation
         assert [line.text for line in forwards(log)] == text.split()
-    copy = tmp_path / "copy"
-    copy.write_text("different\nlonger\nand on\n")
+    copy = write_file(tmp_path / "copy", "different\nlonger\nand on\n")
     copy.replace(path)
     log.check()
     read(log)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
-from command_line import complaint
+from command_line import complaint, python
 from jsonl import write_jsonl
 
 from verl_tui.cli import main
@@ -319,6 +319,4 @@ def test_no_other_command_imports_the_package():
         "for words in ('help mcp', 'check logs', 'get runs logs'): main(words.split())\n"
         "print({'mcp', 'pydantic', 'anyio'} & {*sys.modules})"
     )
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.endswith("set()\n")
+    assert python("-c", program).stdout.endswith("set()\n")

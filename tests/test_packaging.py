@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 import tarfile
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import yaml
+from command_line import python
 
 pytestmark = [
     pytest.mark.long,
@@ -34,10 +33,7 @@ def test_the_pythons_that_are_tested_are_those_that_are_declared():
 
 
 def run(*words: object, **environment: str) -> str:
-    command = [sys.executable, *map(str, words)]
-    settings = {"capture_output": True, "text": True, "cwd": "/"}
-    env = {**os.environ, **environment}
-    done = subprocess.run(command, check=False, env=env, **settings)
+    done = python(*words, cwd="/", env={**os.environ, **environment})
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

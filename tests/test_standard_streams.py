@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
+from command_line import python
 
 from verl_tui.cli import main
 from verl_tui.commands.shared import Options
@@ -180,9 +181,7 @@ def test_an_interrupt_while_a_module_is_imported_has_the_code_of_all_others(tmp_
     it would end by the signal itself.
     """
     (tmp_path / "interrupted.py").write_text(INTERRUPTED)
-    command = [sys.executable, "-m", "interrupted"]
-    settings = {"cwd": tmp_path, "capture_output": True, "text": True}
-    done = subprocess.run(command, check=False, **settings)
+    done = python("-m", "interrupted", cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (130, "cleaned up\n", "")
 
 

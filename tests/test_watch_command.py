@@ -5,13 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import subprocess
-import sys
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from command_line import complaint, write_log
+from command_line import complaint, python
 
 from verl_tui.cli import main
 from verl_tui.config import Config
@@ -22,12 +19,6 @@ if TYPE_CHECKING:
 
 
 Watch = list[tuple[list[str], Config, dict[str, Any]]]
-
-
-@pytest.fixture
-def log(tmp_path):
-    """Return a writer of tutorial logs."""
-    return partial(write_log, tmp_path)
 
 
 @pytest.fixture
@@ -64,14 +55,11 @@ def test_watch_warns_of_paths_that_lead_nowhere(log, watched, capsys):
     assert len(watched) == 1
 
 
-def test_watch_says_what_is_passed_over_while_there_is_no_run(
-    tmp_path, watched, capsys
-):
+def test_watch_says_what_is_passed_over_while_there_is_no_run(tmp_path, watched, asked):
     (tmp_path / "train.log.gz").write_bytes(
         gzip.compress(b"step:1 - actor/entropy:0.5\n")
     )
-    assert main([str(tmp_path)]) == 0
-    yet, passed = capsys.readouterr().err.splitlines()
+    yet, passed = asked(tmp_path, code=0).err.splitlines()
     assert yet.startswith(f"verl-tui: {tmp_path}: no log in this directory yet")
     assert passed.startswith(f"verl-tui: {tmp_path}/train.log.gz: compressed: unpack")
 
@@ -88,10 +76,8 @@ def test_without_a_terminal_nothing_is_drawn(log):
         "import sys; from verl_tui.cli import main; code = main(sys.argv[1:]);"
         "sys.exit('textual was imported' if 'textual' in sys.modules else code)"
     )
-    settings = {"capture_output": True, "text": True, "stdin": subprocess.DEVNULL}
     for word in (path, "demo"):
-        command = [sys.executable, "-c", code, word]
-        done = subprocess.run(command, check=False, **settings)
+        done = python("-c", code, word)
         assert done.returncode == 3
         assert done.stderr.startswith("verl-tui: this is not a terminal")
         assert "verl-tui check PATH" in done.stderr

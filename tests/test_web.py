@@ -13,8 +13,6 @@ import psutil
 import pytest
 from browser import page, until
 
-from verl_tui.cli import main
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -94,14 +92,12 @@ async def test_only_whoever_has_the_token_gets_in(log):
         ([], "name a log"),
     ],
 )
-def test_what_cannot_be_served(words, complaint, capsys):
-    assert main(["web", *words]) == 64
-    assert complaint in capsys.readouterr().err
+def test_what_cannot_be_served(words, complaint, asked):
+    assert complaint in asked("web", *words, code=64).err
 
 
-def test_nothing_to_watch(tmp_path, capsys):
-    assert main(["web", str(tmp_path / "missing")]) == 3
-    assert "missing" in capsys.readouterr().err
+def test_nothing_to_watch(tmp_path, asked):
+    assert "missing" in asked("web", tmp_path / "missing", code=3).err
 
 
 def test_a_port_in_use_is_said_in_one_sentence(log, asked):

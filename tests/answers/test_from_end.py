@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from file_writing import write_file
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -109,8 +110,7 @@ def test_points_from_the_end_are_those_of_the_whole_log(
 ):
     """Two of the metrics are asked for, as each is read from the end anew."""
     with TemporaryDirectory() as directory:
-        path = Path(directory) / "log.jsonl"
-        path.write_text(write(steps), encoding="utf-8")
+        path = write_file(Path(directory) / "log.jsonl", write(steps))
         everything = run_reading.read_run([str(path)], None, NOW)
         run = everything.run
         keys = [key for key in run.keys if run.present(key)]
@@ -134,8 +134,7 @@ def test_few_bytes_are_read_for_the_last_points(tmp_path):
 
 def test_a_mistyped_metric_of_a_long_log_does_not_cost_all_of_it(tmp_path, monkeypatch):
     monkeypatch.setattr(run_reading, "DEEP", 4096)
-    path = tmp_path / "verl.jsonl"
-    path.write_text(file_logger(list(range(1, 2000))), encoding="utf-8")
+    path = write_file(tmp_path / "verl.jsonl", file_logger(list(range(1, 2000))))
     said = r"has no metric x in the last .* \(--whole reads all"
     with pytest.raises(UsageError, match=said):
         from_end(path, partial(points_of, metrics=["x"], count=1), first=1024)
@@ -157,8 +156,7 @@ def test_a_console_that_states_no_steps_is_read_whole(tmp_path):
 def test_the_state_from_the_end_has_the_length_from_the_beginning_and_no_verdict(
     tmp_path,
 ):
-    path = tmp_path / "train.log"
-    path.write_text(console(list(range(1, 2001))), encoding="utf-8")
+    path = write_file(tmp_path / "train.log", console(list(range(1, 2001))))
 
     def answer(reading: run_reading.Reading) -> Any:
         return state_of(reading._replace(guide=GUIDE, now=NOW))
@@ -174,8 +172,7 @@ def test_the_state_from_the_end_has_the_length_from_the_beginning_and_no_verdict
 
 @pytest.mark.parametrize("count", [1, 4, 30])
 def test_the_last_samples_from_the_end_are_those_of_the_whole_log(tmp_path, count):
-    path = tmp_path / "verl_logs.jsonl"
-    path.write_text(tutorial(list(range(1, 301))), encoding="utf-8")
+    path = write_file(tmp_path / "verl_logs.jsonl", tutorial(list(range(1, 301))))
     answer = partial(samples_of, count=count)
     found = from_end(path, answer, first=3000)
     assert found["samples"] == whole(path, answer)["samples"]

@@ -16,7 +16,7 @@ import pytest
 from jsonl import write_jsonl
 from log_reading import LOGS, read_run
 
-from verl_tui.cli import build_parser, main
+from verl_tui.cli import build_parser
 from verl_tui.commands.get import COMMANDS
 from verl_tui.exporters.csv import write_csv
 from verl_tui.plain_data import value_fields
@@ -26,27 +26,14 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def get(capsys):
+def get(asked):
     """Return a function that asks for an answer as JSON."""
 
     def ask(*words: str | Path) -> dict[str, Any]:
-        assert main(["get", *map(str, words), "--json"]) == 0
-        line = capsys.readouterr().out
+        line = asked("get", *words, "--json", code=0).out
         assert line.count("\n") == 1
         answer: dict[str, Any] = json.loads(line)
         return answer
-
-    return ask
-
-
-@pytest.fixture
-def answered(capsys):
-    """Return a function that asks for an answer as text: exit code, output, messages."""
-
-    def ask(*words: str | Path) -> tuple[int, str, str]:
-        code = main(["get", *map(str, words)])
-        out, err = capsys.readouterr()
-        return code, out, err
 
     return ask
 
@@ -115,30 +102,30 @@ def test_points_around_a_step(get, run):
     assert [point["step"] for point in near["points"]] == [39, 40]
 
 
-def test_a_chart_in_text_rises_where_the_metric_does(answered, run, monkeypatch):
+def test_a_chart_in_text_rises_where_the_metric_does(asked, run, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
-    code, out, _ = answered("metrics", run, "--metric", "reward", "--plot")
-    name, *rows = out.splitlines()
-    assert (code, name) == (0, "rollout/reward_mean")
+    found = asked("get", "metrics", run, "--metric", "reward", "--plot", code=0)
+    name, *rows = found.out.splitlines()
+    assert name == "rollout/reward_mean"
     assert max(map(len, rows)) <= 60
     drawn = [re.search("[\u2801-\u28ff]", row) for row in rows]
     starts = [found.start() for found in drawn if found]
     assert len(starts) > 8
     assert starts == sorted(starts, reverse=True)
     monkeypatch.setenv("LC_ALL", "C")
-    _, out, _ = answered("metrics", run, "--metric", "ppo/policy_loss", "--plot")
+    out = asked("get", "metrics", run, "--metric", "ppo/policy_loss", "--plot").out
     assert out.isascii()
     assert "not drawn: 1 value" in out
 
 
-def test_the_worst_and_the_best_samples_of_a_step(get, answered, run):
+def test_the_worst_and_the_best_samples_of_a_step(get, asked, run):
     worst = get("samples", run, "--worst", "2")
     scores = [(one["step"], one["score"]) for one in worst["samples"]]
     assert scores == [(40, -1.0), (40, 0.5)]
     assert (worst["total"], worst["left_out"]) == (3, 1)
-    _, out, _ = answered("samples", run, "--worst", "2")
-    assert out.endswith("\n(1 more sample of step 40)\n")
+    text = asked("get", "samples", run, "--worst", "2").out
+    assert text.endswith("\n(1 more sample of step 40)\n")
     best = get("samples", run, "--best", "1", "--around", "7")
     assert [(one["step"], one["score"]) for one in best["samples"]] == [(7, 2.0)]
 
@@ -150,10 +137,9 @@ def test_texts_are_cut_and_their_lengths_said(get, run):
     assert len(full["response"]) == 600
 
 
-def test_no_escape_sequence_reaches_the_terminal(answered, run):
+def test_no_escape_sequence_reaches_the_terminal(asked, run):
     for words in (["samples"], ["log"], ["log", "--grep", "why"]):
-        code, out, _ = answered(words[0], run, *words[1:])
-        assert code == 0
+        out = asked("get", words[0], run, *words[1:], code=0).out
         assert "why" in out
         assert "\x1b" not in out
 
@@ -253,7 +239,7 @@ def test_an_expression_that_takes_too_long_is_given_up(get, tmp_path):
     ],
 )  # fmt: skip
 def test_one_sentence_where_there_is_no_answer(
-    answered, run, monkeypatch, words, code, sentence
+    asked, run, monkeypatch, words, code, sentence
 ):
     other = run.parent / "run_8"
     other.mkdir()
@@ -264,25 +250,21 @@ def test_one_sentence_where_there_is_no_answer(
         "step:1 - critic/score/mean:0.5\nFinal validation metrics: {'val/acc': 0.5}\n"
     )
     (run.parent.parent / "done.log").write_text(done)
-    found, out, err = answered(*words)
-    assert (found, out) == (code, "")
+    _, out, err = asked("get", *words, code=code)
+    assert out == ""
     assert sentence in err
     assert err.count("\n") == 1
 
 
 @pytest.mark.parametrize("words", [["metrics", "--metric", "policy_kl"], ["samples"]])
-def test_what_is_passed_over_is_said_of_a_long_log_too(
-    answered, run, words, monkeypatch
-):
+def test_what_is_passed_over_is_said_of_a_long_log_too(asked, run, words, monkeypatch):
     long = 100_000
     monkeypatch.setattr("verl_tui.answers.run_reading.LONG", long)
     log = run / "verl_logs.jsonl"
     text = log.read_text()
     log.write_text(text * (long // len(text) + 1), encoding="utf-8")
     (run / "odd.log").write_text("nothing that anybody knows\n" * 50, encoding="utf-8")
-    code, _, err = answered(words[0], run, *words[1:])
-    assert code == 0
-    assert "odd.log" in err
+    assert "odd.log" in asked("get", words[0], run, *words[1:], code=0).err
 
 
 REAL = (

@@ -16,6 +16,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from file_writing import write_file
 from log_reading import MADE
 
 from verl_tui.cli import main
@@ -74,10 +75,7 @@ def growing(log: Path, lines: Sequence[str]) -> Iterator[None]:
 @pytest.fixture
 def log(tmp_path):
     """The log of a run of ten steps."""
-    path = tmp_path / "run_7" / "log.jsonl"
-    path.parent.mkdir()
-    path.write_text("\n".join([*steps(1, 10), ""]), encoding="utf-8")
-    return path
+    return write_file(tmp_path / "run_7" / "log.jsonl", "\n".join([*steps(1, 10), ""]))
 
 
 def answer(capsys: pytest.CaptureFixture[str], *words: object) -> dict[str, Any]:
@@ -162,8 +160,7 @@ def test_what_does_not_hold_is_said_in_one_sentence(
     }
     for name, text in texts.items():
         (home / name).mkdir()
-        path = home / name / "train.log"
-        path.write_text(text)
+        path = write_file(home / name / "train.log", text)
         os.utime(path, (1e9, 1e9))
     (home / "empty" / "train.log").unlink()
     standing = {

@@ -54,10 +54,9 @@ def _read(path: Path) -> dict[str, str]:
         return {name: archive.read(name).decode() for name in archive.namelist()}
 
 
-def test_a_bundle_holds_what_a_bug_report_needs(tmp_path, capsys):
+def test_a_bundle_holds_what_a_bug_report_needs(tmp_path, asked):
     log, out = _log(tmp_path), tmp_path / "out.zip"
-    assert main(["bundle", str(log), "-o", str(out)]) == 0
-    said = capsys.readouterr()
+    said = asked("bundle", log, "-o", out, code=0)
     files = _read(out)
     assert list(files) == ALWAYS
     assert stat.S_IMODE(out.stat().st_mode) == 0o600
@@ -125,10 +124,9 @@ def test_the_newest_samples_are_those_of_the_last_dumps_however_few(
     assert len(json.loads(_read(out)["samples.json"])) == kept
 
 
-def test_listing_writes_nothing(tmp_path, capsys):
+def test_listing_writes_nothing(tmp_path, asked):
     log = _log(tmp_path)
-    assert main(["bundle", str(log), "--list"]) == 0
-    assert "summary.md" in capsys.readouterr().out
+    assert "summary.md" in asked("bundle", log, "--list", code=0).out
     assert list(tmp_path.iterdir()) == [log]
 
 
@@ -149,7 +147,7 @@ def test_on_a_terminal_it_asks_first(tmp_path, monkeypatch, answer, written):
     assert "[y/N]" in err.getvalue()
 
 
-def test_what_cannot_be_done_gets_a_sentence(tmp_path, capsys, monkeypatch):
+def test_what_cannot_be_done_gets_a_sentence(tmp_path, asked, monkeypatch):
     log, out, there = str(_log(tmp_path)), str(tmp_path / "out.zip"), tmp_path / "x.zip"
     there.write_bytes(b"mine")
     here, other = tmp_path / "here", tmp_path / "other"
@@ -171,8 +169,7 @@ def test_what_cannot_be_done_gets_a_sentence(tmp_path, capsys, monkeypatch):
         ([log, "-o", str(there), "--yes"], 73, "exists already"),
     ]
     for words, code, sentence in cases:
-        assert main(["bundle", *words]) == code
-        assert sentence in capsys.readouterr().err
+        assert sentence in asked("bundle", *words, code=code).err
     assert there.read_bytes() == b"mine"
 
 
@@ -254,7 +251,7 @@ def test_the_stacks_of_a_running_training_are_in_it(training, capsys):
     ],
 )  # fmt: skip
 def test_without_permission_the_rest_is_done(
-    training, monkeypatch, capsys, said, sentence
+    training, monkeypatch, asked, said, sentence
 ):
     spy = training.parent / "bin" / "py-spy"
     spy.parent.mkdir()
@@ -262,8 +259,7 @@ def test_without_permission_the_rest_is_done(
     spy.chmod(0o755)
     monkeypatch.setenv("PATH", str(spy.parent), prepend=":")
     out = training.parent / "out.zip"
-    assert main(["bundle", str(training), "-o", str(out), "--stacks"]) == 0
-    assert sentence in capsys.readouterr().err
+    assert sentence in asked("bundle", training, "-o", out, "--stacks", code=0).err
     files = _read(out)
     assert sentence in files["README.txt"].replace("\n", " ")
     assert "summary.md" in files

@@ -125,13 +125,11 @@ def test_any_values_give_data_and_lines(mine, one, other):
 
 
 @pytest.mark.parametrize(("centre", "code"), [(0.5, 0), (0.3, 2), (0.8, 1)])
-def test_the_exit_code_is_a_gate(centre, code, tmp_path, capsys):
+def test_the_exit_code_is_a_gate(centre, code, tmp_path, asked):
     base = write(tmp_path, "base", 0.5)
     new = write(tmp_path, "new", centre, seed=2)
-    assert main(["check", str(new)]) == 0
-    capsys.readouterr()
-    assert main(["check", str(new), "--against", str(base)]) == code
-    shown = capsys.readouterr().out
+    asked("check", new, code=0)
+    shown = asked("check", new, "--against", base, code=code).out
     assert "base:" not in shown, "the baseline itself is not reported"
     breached = {
         0: "within all bands",
@@ -139,8 +137,8 @@ def test_the_exit_code_is_a_gate(centre, code, tmp_path, capsys):
         2: "worse: final reward",
     }
     assert breached[code] in shown
-    assert main(["check", str(tmp_path), "--against", "base", "--json"]) == code
-    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    shown = asked("check", tmp_path, "--against", "base", "--json", code=code).out
+    (run,) = json.loads(shown)["runs"]
     assert run["against"]["baseline"] == ["base"]
     assert run["against"]["step"] == 40
     kinds = {one["figure"]: one["breach"] for one in run["against"]["figures"]}
@@ -162,11 +160,11 @@ def hollow(folder: Path) -> str:
     return str(log)
 
 
-def test_a_sweep_is_a_table_with_a_line_a_run_the_worst_first(tmp_path, capsys):
+def test_a_sweep_is_a_table_with_a_line_a_run_the_worst_first(tmp_path, asked):
     runs = sweep(tmp_path, "like", "best", "worst", "alike")
     base = ["--against", str(write(tmp_path / "reference", "base", 0.5))]
-    assert main(["check", *runs, *base]) == 2
-    head, columns, *table, _, counts = capsys.readouterr().out.splitlines()
+    lines = asked("check", *runs, *base, code=2).out.splitlines()
+    head, columns, *table, _, counts = lines
     counts_of = "worst first (-v: all of each): 1 worse, 1 better, 2 within"
     assert head == f"against base, {counts_of}"
     assert columns.split()[:4] == ["run", "against", "verdict", "step"]
@@ -175,8 +173,7 @@ def test_a_sweep_is_a_table_with_a_line_a_run_the_worst_first(tmp_path, capsys):
     assert table[2].endswith("no warning  40")
     assert counts == "4 runs: 4 without a warning"
     runs.append(hollow(tmp_path))
-    assert main(["check", *runs, *base, "--json"]) == 2
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(asked("check", *runs, *base, "--json", code=2).out)
     order = ["worst", "hollow", "best", "like", "alike"]
     assert found["against"] == {
         "baseline": ["base"],
@@ -187,8 +184,7 @@ def test_a_sweep_is_a_table_with_a_line_a_run_the_worst_first(tmp_path, capsys):
     assert [outcomes[name] for name in order] == [
         *("worse", "not comparable", "better", "within", "within")
     ]
-    assert main(["check", *runs, *base, "-v"]) == 2
-    shown = capsys.readouterr().out
+    shown = asked("check", *runs, *base, "-v", code=2).out
     assert "worse: final reward" in shown.partition("against base, worst")[0]
 
 
@@ -204,18 +200,17 @@ def test_the_exit_code_is_that_of_the_worst_run(names, code, tmp_path):
 
 
 def test_a_group_of_seeds_is_a_baseline_and_what_lies_beside_it_is_not_held(
-    tmp_path, capsys
+    tmp_path, asked
 ):
     for seed in (1, 2, 3):
         write(tmp_path / "reference", f"base-seed{seed}", 0.5, seed=seed)
     (tmp_path / "reference" / "notes.log").write_text("as agreed on Monday\n")
     runs = sweep(tmp_path, "like", "worst")
-    assert main(["check", *runs, "--against", str(tmp_path / "reference"), "--json"]) == 2  # fmt: skip
-    found = json.loads(capsys.readouterr().out)
+    base = ["--against", tmp_path / "reference"]
+    found = json.loads(asked("check", *runs, *base, "--json", code=2).out)
     assert [one["name"] for one in found["runs"]] == ["like", "worst"]
     assert found["against"]["baseline"] == [f"base-seed{n}" for n in (1, 2, 3)]
-    assert main(["check", str(tmp_path), "--against", "base-seed"]) == 2
-    said = capsys.readouterr().out
+    said = asked("check", tmp_path, "--against", "base-seed", code=2).out
     assert "against reference/base-seed1, reference/base-seed2, " in said
 
 
@@ -230,6 +225,5 @@ def test_a_group_of_seeds_is_a_baseline_and_what_lies_beside_it_is_not_held(
         (["--against", "new", "--band", "final_reward=much"], "has no share"),
     ],
 )
-def test_what_makes_no_sense(words, sentence, tmp_path, capsys):
-    assert main(["check", str(write(tmp_path, "new", 0.5)), *words]) == 64
-    assert sentence in capsys.readouterr().err
+def test_what_makes_no_sense(words, sentence, tmp_path, asked):
+    assert sentence in asked("check", write(tmp_path, "new", 0.5), *words, code=64).err

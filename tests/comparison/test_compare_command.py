@@ -12,8 +12,6 @@ import pytest
 from compared_runs import KL, REWARD, VALIDATION, noise
 from jsonl import write_jsonl
 
-from verl_tui.cli import main
-
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -45,19 +43,17 @@ def runs(tmp_path):
     return tmp_path / "runs"
 
 
-def test_the_table_names_what_differs_and_what_is_better(runs, capsys):
-    assert main(["compare", str(runs), "--baseline", "low-seed1"]) == 0
-    shown = capsys.readouterr().out
+def test_the_table_names_what_differs_and_what_is_better(runs, asked):
+    shown = asked("compare", runs, "--baseline", "low-seed1", code=0).out
     assert "baseline: low (2 runs)" in shown
     assert re.search(r"^  final reward +high .*2 and 2 seeds  better$", shown, re.M)
     assert "learning rate" in shown
     assert "2 groups of runs: too few for rank correlations" in shown
 
 
-def test_as_data(runs, capsys):
+def test_as_data(runs, asked):
     baseline = ["--baseline", str(runs / "high-seed2")]
-    assert main(["compare", str(runs), "--json", *baseline]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(asked("compare", runs, "--json", *baseline, code=0).out)
     assert (found["version"], found["baseline"], found["last"]) == (1, "high", 10)
     assert found["runs"][0]["name"] == "high-seed2"
     assert {one["verdict"] for one in found["differences"]} <= {
@@ -66,18 +62,17 @@ def test_as_data(runs, capsys):
     assert found["groups"][1]["figures"]["final_reward"]["n"] == 2
 
 
-def test_as_a_table_of_a_row_a_run(runs, capsys):
-    assert main(["compare", str(runs), "--csv"]) == 0
-    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+def test_as_a_table_of_a_row_a_run(runs, asked):
+    table = asked("compare", runs, "--csv", code=0).out
+    rows = list(csv.DictReader(io.StringIO(table)))
     names = ["high-seed1", "high-seed2", "low-seed1", "low-seed2"]
     assert sorted(row["run"] for row in rows) == names
     assert {row["setting:learning rate"] for row in rows} == {"1e-06", "5e-06"}
     assert all(row["final_reward_n"] == "10" for row in rows)
 
 
-def test_as_markdown(runs, capsys):
-    assert main(["compare", str(runs), "--md", "--last", "5"]) == 0
-    shown = capsys.readouterr().out
+def test_as_markdown(runs, asked):
+    shown = asked("compare", runs, "--md", "--last", "5", code=0).out
     assert "means of the last 5 logged values" in shown
     tables = [line for line in shown.splitlines() if line.startswith("|")]
     assert "| --- |" in shown
@@ -91,18 +86,21 @@ def test_as_markdown(runs, capsys):
         (["--baseline", "seed1"], 64, "name one of them in full"),
         (["--last", "0"], 64, "--last: 0 is"),
         (["--md", "--csv"], 64, "not allowed with argument"),
+        (["--where", "reward >"], 64, "--where: unfinished"),
+        (["--where", "rewrd > 1"], 64, "no run has rewrd, alike: reward"),
+        (["--columns", "reward, kl_coeff"], 64, "no run has kl_coeff"),
+        (["--sort", "rewrd"], 64, "no run has rewrd, alike: reward"),
+        (["--where", "reward > 5"], 3, "0 of 4 runs match"),
     ],
 )
-def test_what_makes_no_sense(runs, words, code, sentence, capsys):
-    assert main(["compare", str(runs), *words]) == code
-    assert sentence in capsys.readouterr().err
+def test_what_makes_no_sense_or_no_run_has_is_said(runs, words, code, sentence, asked):
+    assert sentence in asked("compare", runs, *words, code=code).err
 
 
-def test_columns_conditions_and_an_order_are_asked_for(runs, capsys):
-    asked = ["--columns", "best reward, lr", "--where", "lr < 1e-3 and not seed2"]
-    command = ["compare", str(runs), *asked, "--sort", "best reward"]
-    assert main(command) == 0
-    shown, said = capsys.readouterr()
+def test_columns_conditions_and_an_order_are_asked_for(runs, asked):
+    words = ["--columns", "best reward, lr", "--where", "lr < 1e-3 and not seed2"]
+    command = ["compare", str(runs), *words, "--sort", "best reward"]
+    _, shown, said = asked(*command, code=0)
     assert "2 of 4 runs match\n" in said
     lines = shown.splitlines()
     table = [line.split() for line in lines[lines.index("columns") + 1 :]][:3]
@@ -112,25 +110,9 @@ def test_columns_conditions_and_an_order_are_asked_for(runs, capsys):
         ("low-seed1", "1e-06"),
     ]
     assert "baseline: high-seed1" in shown, "the first in this order"
-    assert main([*command[:-2], "--sort=-lr", "--json"]) == 0
-    columns = json.loads(capsys.readouterr().out)["columns"]
+    found = json.loads(asked(*command[:-2], "--sort=-lr", "--json", code=0).out)
+    columns = found["columns"]
     assert list(columns) == ["low-seed1", "high-seed1"]
     assert columns["high-seed1"]["lr"] == 5e-6
-    assert main([*command, "--csv"]) == 0
-    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    rows = list(csv.DictReader(io.StringIO(asked(*command, "--csv", code=0).out)))
     assert [row["column:lr"] for row in rows] == ["5e-06", "1e-06"]
-
-
-@pytest.mark.parametrize(
-    ("asked", "said", "code"),
-    [
-        (("--where", "reward >"), "--where: unfinished", 64),
-        (("--where", "rewrd > 1"), "no run has rewrd, alike: reward", 64),
-        (("--columns", "reward, kl_coeff"), "no run has kl_coeff", 64),
-        (("--sort", "rewrd"), "no run has rewrd, alike: reward", 64),
-        (("--where", "reward > 5"), "0 of 4 runs match", 3),
-    ],
-)
-def test_what_no_run_has_is_said(runs, capsys, asked, said, code):
-    assert main(["compare", str(runs), *asked]) == code
-    assert said in capsys.readouterr().err

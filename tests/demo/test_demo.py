@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from clock import Clock
 
 from verl_tui.config import Config
 from verl_tui.demo.grpo import HISTORY, Simulation
@@ -34,20 +35,10 @@ BAR = re.compile(
 )
 
 
-class Clock:
-    """A clock that moves only when told to."""
-
-    def __init__(self) -> None:
-        self.time = NOW
-
-    def __call__(self) -> float:
-        return self.time
-
-
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """Return a simulation that has written all of its steps at once."""
-    simulation = Simulation(tmp_path_factory.mktemp("demo"), 7, Clock())
+    simulation = Simulation(tmp_path_factory.mktemp("demo"), 7, Clock(NOW))
     simulation.prepare(STEPS)
     return simulation
 
@@ -159,15 +150,15 @@ def test_one_run_is_healthy_and_the_other_one_collapses(whole, tmp_path):
 
 
 def test_history_and_live_steps_are_the_same_bytes(tmp_path):
-    live = Clock()
-    Simulation(tmp_path / "whole", 7, Clock()).prepare(30)
+    live = Clock(NOW)
+    Simulation(tmp_path / "whole", 7, Clock(NOW)).prepare(30)
     simulation = Simulation(tmp_path / "live", 7, live)
-    live.time -= 10
+    live.now -= 10
     simulation.prepare(20)
     assert list(scores(tmp_path / "live", HEALTHY)) == list(range(1, 21))
     assert not simulation.finished
     for _ in range(10):
-        live.time += 1
+        live.now += 1
         simulation.advance()
     assert fingerprints(tmp_path / "whole") == fingerprints(tmp_path / "live")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from file_writing import write_file
 
 from verl_tui.config import Config
 from verl_tui.doctor.examination import change_notices, format_evidence, terminal
@@ -40,8 +41,7 @@ def doctor(asked):
     ids=["step", "deep", "bar", "named", "json", "csv", "events", "settings"],
 )  # fmt: skip
 def test_the_line_that_decided_is_named(tmp_path, name, text, format, expected):
-    path = tmp_path / name
-    path.write_text(text)
+    path = write_file(tmp_path / name, text)
     assert expected in format_evidence(path, format)
 
 
@@ -81,8 +81,7 @@ def test_what_is_wrong_stands_first(tmp_path, doctor, asked):
 
 
 def test_what_is_passed_over_is_said_and_is_no_fault(tmp_path, doctor):
-    other = tmp_path / "other.jsonl"
-    other.write_text("no log\n")
+    other = write_file(tmp_path / "other.jsonl", "no log\n")
     assert doctor(tmp_path)[0] == 3, "nothing readable has a code of its own"
     (tmp_path / "train.log").write_text(STEPS)
     code, found = doctor(tmp_path)

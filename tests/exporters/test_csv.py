@@ -7,7 +7,6 @@ from __future__ import annotations
 import csv
 import io
 import math
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,9 +15,6 @@ from verl_tui.exporters.csv import export, write_csv
 from verl_tui.monitor import load
 from verl_tui.records import Batch, MetricRows, Restart, SourceStatus
 from verl_tui.runs.run import Run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NOW = 1_790_000_000.0
 
@@ -40,11 +36,6 @@ def text_of(run: Run) -> str:
     out = io.StringIO(newline="")
     write_csv(run, out)
     return out.getvalue()
-
-
-def load_one(path: Path) -> Run:
-    (run,) = load([str(path)], Config(), NOW).runs.values()
-    return run
 
 
 def test_numbers_keep_every_digit():
@@ -77,7 +68,8 @@ def test_a_file_logger_is_exported_to_the_letter(tmp_path):
         '{"step":2,"data":{"critic/score/mean":null,"actor/lr":1e-06,"perf/total_num_tokens":65000}}',
     ]
     log.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    assert text_of(load_one(log)) == (
+    (run,) = load([str(log)], Config(), NOW).runs.values()
+    assert text_of(run) == (
         "step,critic/score/mean,actor/lr,perf/total_num_tokens\n1,0.12345678901234568,1e-06,65536\n2,nan,1e-06,65000\n"
     )
 

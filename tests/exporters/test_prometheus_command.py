@@ -7,6 +7,8 @@ import sys
 from contextlib import closing
 
 import pytest
+from command_line import complaint
+from file_writing import write_file
 
 from verl_tui.cli import main
 
@@ -21,13 +23,10 @@ def log(tmp_path, monkeypatch):
     return str(path)
 
 
-def refused(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
-    """Return exit code and sentence of a command that cannot go on."""
-    code = main(["export", "prometheus", *words])
-    said = capsys.readouterr().err
-    assert said.startswith("verl-tui: ")
-    assert said.count("\n") == 1
-    return code, said
+def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """Return the sentence of a command that makes no sense."""
+    assert main(["export", "prometheus", *words]) == 64
+    return complaint(capsys)
 
 
 def test_a_file_is_written_whole_and_once(log, tmp_path):
@@ -52,27 +51,22 @@ def test_a_file_is_written_whole_and_once(log, tmp_path):
     ],
 )  # fmt: skip
 def test_what_makes_no_sense_is_refused_with_its_reason(log, words, why, capsys):
-    code, said = refused(capsys, log, *words)
-    assert code == 64
-    assert why in said
+    assert why in refused(capsys, log, *words)
 
 
 @pytest.mark.parametrize(
     "text", ["", "ann", ":sesame", "\ufeff:sesame", "ann:", "ann:se\nsame"]
 )
 def test_a_login_needs_a_user_and_a_password(log, text, tmp_path, capsys):
-    file = tmp_path / "login"
-    file.write_text(text, encoding="utf-8")
-    code, said = refused(capsys, log, "--login-file", str(file))
-    assert code == 64
+    file = write_file(tmp_path / "login", text)
+    said = refused(capsys, log, "--login-file", str(file))
     assert "user:password" in said
     assert "same" not in said
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o604])
 def test_a_login_that_others_may_read_is_said(log, mode, tmp_path, capsys):
-    file = tmp_path / "login"
-    file.write_text("ann:sesame", encoding="utf-8")
+    file = write_file(tmp_path / "login", "ann:sesame")
     file.chmod(mode)
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         words = ("--login-file", str(file), "--port", str(taken.getsockname()[1]))
@@ -83,8 +77,7 @@ def test_a_login_that_others_may_read_is_said(log, mode, tmp_path, capsys):
 
 
 def test_files_that_are_no_certificate(log, capsys):
-    code, said = refused(capsys, log, "--tls-cert", log, "--tls-key", log)
-    assert code == 64
+    said = refused(capsys, log, "--tls-cert", log, "--tls-key", log)
     assert "not a PEM certificate" in said
 
 
@@ -99,6 +92,5 @@ def test_nothing_to_export(log, tmp_path, asked):
 def test_without_the_library_the_sentence_says_how_to_get_it(log, capsys, monkeypatch):
     monkeypatch.delitem(sys.modules, "verl_tui.exporters.prometheus", raising=False)
     monkeypatch.setitem(sys.modules, "prometheus_client.core", None)
-    code, said = refused(capsys, log, "--textfile", "verl.prom")
-    assert code == 64
+    said = refused(capsys, log, "--textfile", "verl.prom")
     assert "pip install 'verl-tui[prometheus]'" in said

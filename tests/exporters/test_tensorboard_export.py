@@ -205,7 +205,7 @@ def test_another_program_s_files_are_left_alone_and_reported(tmp_path):
     assert list(board.write(runs, NOW)) == []
 
 
-def test_an_export_that_writes_nothing_fails_and_says_so(tmp_path, capsys):
+def test_an_export_that_writes_nothing_fails_and_says_so(tmp_path, asked):
     theirs, board = tmp_path / "theirs", tmp_path / "board"
     theirs.mkdir()
     board.mkdir()
@@ -214,8 +214,7 @@ def test_an_export_that_writes_nothing_fails_and_says_so(tmp_path, capsys):
     for log in logs:
         log.write_text('{"step": 1, "data": {"loss": 0.5}}\n')
     argv = ["export", "tensorboard", "-o", str(board), str(logs[0])]
-    assert main(argv) == 3
-    assert capsys.readouterr().err.endswith("verl-tui: nothing was written\n")
+    assert asked(*argv, code=3).err.endswith("verl-tui: nothing was written\n")
     assert main([*argv, str(logs[1])]) == 0, "one of two was"
     assert main([*argv, str(logs[1])]) == 0, "all is there already"
 

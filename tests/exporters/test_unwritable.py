@@ -6,15 +6,9 @@ from __future__ import annotations
 
 import re
 import stat
-from typing import TYPE_CHECKING
 
 import pytest
 from ordinary_rights import ordinary_rights
-
-from verl_tui.cli import main
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 EXPORTS = [
     pytest.param(["csv", "-o"], "run.csv", id="csv"),
@@ -45,30 +39,16 @@ def sealed(tmp_path):
     path.chmod(stat.S_IRWXU)
 
 
-def refused(
-    words: list[str], log: Path, out: str, capsys: pytest.CaptureFixture[str]
-) -> str:
-    """Return the sentence of an export that cannot be written."""
-    kind, *options = words
-    assert main(["export", kind, str(log), *options, out]) == 73
-    (said,) = re.findall(r"verl-tui: (.*)\n", capsys.readouterr().err)
-    return str(said)
-
-
 @pytest.mark.parametrize(("words", "name"), EXPORTS)
-def test_below_a_file_nothing_can_be_written(words, name, log, capsys):
+def test_below_a_file_and_in_a_sealed_directory_nothing_is_written(
+    words, name, log, sealed, asked
+):
     before = log.read_bytes()
-    said = refused(words, log, f"{log}/{name}", capsys)
-    assert re.fullmatch(
-        rf"{re.escape(str(log))}/{name.rstrip('/')}(/run)?: not a directory", said
-    )
+    kind, *options = words
+    for place, why in ((log, "not a directory"), (sealed, "permission denied")):
+        said = asked("export", kind, log, *options, f"{place}/{name}", code=73).err
+        (sentence,) = re.findall(r"verl-tui: (.*)\n", said)
+        below = rf"{re.escape(str(place))}/{name.rstrip('/')}(/run)?"
+        assert re.fullmatch(f"{below}: {why}", sentence)
     assert log.read_bytes() == before
-
-
-@pytest.mark.parametrize(("words", "name"), EXPORTS)
-def test_a_directory_that_may_not_be_written(words, name, log, sealed, capsys):
-    said = refused(words, log, f"{sealed}/{name}", capsys)
-    assert re.fullmatch(
-        rf"{re.escape(str(sealed))}/{name.rstrip('/')}(/run)?: permission denied", said
-    )
     assert not list(sealed.iterdir())

@@ -5,16 +5,10 @@ its entries: each is put into a copy of the package, and found in what `check` s
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-
-import verl_tui
+from command_line import copy_package, python_with_copy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,8 +64,7 @@ SPELLING = (
 def said(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Any]:
     """Return what a copy of the package with all this says of a log."""
     folder = tmp_path_factory.mktemp("added")
-    copy = folder / "verl_tui"
-    shutil.copytree(Path(verl_tui.__file__).parent, copy)
+    copy = copy_package(folder)
     for name, entry in ENTRIES.items():
         with (copy / name).open("a", encoding="utf-8") as file:
             file.write(entry)
@@ -82,16 +75,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Any]:
     log = folder / "train.jsonl"
     steps = ({"step": at, "kitchen/sauce": 3.0, "brain/fog": 1.0} for at in range(32))
     log.write_text("".join(json.dumps(one) + "\n" for one in steps))
-    done = subprocess.run(
-        [sys.executable, "-c", SAYS, log],
-        env={**os.environ, "PYTHONPATH": str(folder), "VERL_TUI_STATE": ""},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found: Sequence[Any] = json.loads(done.stdout)
+    found: Sequence[Any] = json.loads(python_with_copy(folder, "-c", SAYS, log))
     return found
 
 

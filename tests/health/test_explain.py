@@ -9,6 +9,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from file_writing import write_file
 from planted import (
     OTHER,
     STATUS,
@@ -24,7 +25,6 @@ from producers.pathologies import extracts
 from producers.pathologies.measure import EXTRACTS
 from test_made_states import MADE
 
-from verl_tui.cli import main
 from verl_tui.config import Config
 from verl_tui.explain import explain, in_words
 from verl_tui.health.guide_settings import load_guide
@@ -259,8 +259,7 @@ def test_a_crash_has_the_setting_that_its_error_asks_for(stated, tmp_path):
         "    loss.backward()",
         "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 9.27 GiB.",
     ]  # fmt: skip
-    path = tmp_path / "train.log"
-    path.write_text("\n".join(lines) + "\n")
+    path = write_file(tmp_path / "train.log", "\n".join(lines) + "\n")
     if stated:
         # the critic's name is the shorter one
         text = f"critic: {{ppo_micro_batch_size: 4}}\nactor_rollout_ref: {{actor: {{ppo_micro_batch_size: {stated}}}}}\n"
@@ -280,8 +279,7 @@ def test_a_crash_has_the_setting_that_its_error_asks_for(stated, tmp_path):
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a run whose KL leaves its range, with samples that a model made hostile."""
-    config = tmp_path / "config.toml"
-    config.write_text("", encoding="utf-8")
+    config = write_file(tmp_path / "config.toml", "")
     monkeypatch.setenv("VERL_TUI_CONFIG", str(config))
     path = tmp_path / "logs" / "run_[7]"
     path.mkdir(parents=True)
@@ -304,10 +302,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_text_markdown_and_json(run, capsys):
+def test_text_markdown_and_json(run, asked):
     def said(*words: str) -> str:
-        assert main(["explain", str(run), *words]) == 0
-        return capsys.readouterr().out
+        return asked("explain", run, *words, code=0).out
 
     data = json.loads(said("--json"))
     assert data["finding"]["id"] == "circuit-breaker-kl"
@@ -327,27 +324,24 @@ def test_text_markdown_and_json(run, capsys):
     assert "why \\*?\\*" in markdown
 
 
-def test_bad_input_gets_a_sentence_and_a_code(run, capsys):
+def test_bad_input_gets_a_sentence_and_a_code(run, asked):
     other = run.parent / "run_8"
-    other.mkdir()
-    (other / "verl_logs.jsonl").write_text(
-        (run / "verl_logs.jsonl").read_text(encoding="utf-8"), encoding="utf-8"
+    write_file(
+        other / "verl_logs.jsonl", (run / "verl_logs.jsonl").read_text(encoding="utf-8")
     )
-    empty = run.parent / "empty.jsonl"
-    empty.write_text("")
+    empty = write_file(run.parent / "empty.jsonl", "")
     for words, code, sentence in (
-        ([str(run.parent / "none")], 3, "no such file or directory"),
-        ([str(run.parent)], 64, "name one with --run"),
-        ([str(run.parent), "--run", "x"], 64, "none of the runs"),
-        ([str(empty)], 3, ""),
-        ([str(run), "--md", "--json"], 64, "not allowed with"),
+        ([run.parent / "none"], 3, "no such file or directory"),
+        ([run.parent], 64, "name one with --run"),
+        ([run.parent, "--run", "x"], 64, "none of the runs"),
+        ([empty], 3, ""),
+        ([run, "--md", "--json"], 64, "not allowed with"),
     ):
-        assert main(["explain", *words]) == code
-        out, err = capsys.readouterr()
+        _, out, err = asked("explain", *words, code=code)
         assert not out
         assert sentence in err
-    assert main(["explain", str(run.parent), "--run", "run_8"]) == 0
-    assert capsys.readouterr().out.startswith("run_8\n")
+    shown = asked("explain", run.parent, "--run", "run_8", code=0).out
+    assert shown.startswith("run_8\n")
 
 
 def test_a_kl_per_response_has_its_own_words():

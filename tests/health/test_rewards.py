@@ -48,10 +48,10 @@ SLIDE = noisy([0.7] * 60 + [0.7 - 0.006 * i for i in range(100)] + [0.1] * 40, 0
 REJECTED = noisy([1.0] * 60 + [max(-3.0, 1.0 - 0.05 * i) for i in range(120)], 0.05)
 
 
-def few_prompts(prompts: int, seed: int) -> list[float]:
-    """Return the shares of right answers to so few prompts."""
+def drawn(prompts: int, right: float, steps: int, seed: int) -> list[float]:
+    """Return the shares of right answers to so few prompts, each right by a chance."""
     chance = random.Random(seed)
-    return [sum(chance.random() < 0.35 for _ in range(prompts)) / prompts for _ in range(300)]  # fmt: skip
+    return [sum(chance.random() < right for _ in range(prompts)) / prompts for _ in range(steps)]  # fmt: skip
 
 
 LEVELS = [
@@ -59,7 +59,7 @@ LEVELS = [
     case("reward-noisy", {REWARD: LOW}),
     case("reward-low", {"rollout/reward_mean": [0.01 * i for i in range(95)]}, beside=TUTORIAL),
     case("reward-low", {"rollout/reward_mean": LOW, **BOUNDED}, "", beside=TUTORIAL),  # low scores are no scale
-    *(case("reward-zero", {REWARD: few_prompts(2, seed)}) for seed in range(8)),
+    *(case("reward-zero", {REWARD: drawn(2, 0.35, 300, seed)}) for seed in range(8)),
     case("reward-slide", {REWARD: SLIDE}, ""),
     case("reward-cliff", {REWARD: SLIDE}),
     case("reward-slide", {REWARD: noisy([0.5] * 8 + [0.1] * 40, 0.03)}, ""),  # steep, from the first steps on
@@ -144,11 +144,6 @@ BACK = [*FALL[:100], *noisy([0.6] * 100, 0.05)]
 RISING = noisy(ramp(0.3, 0.8), 0.03)
 
 
-def small_batches(share: float, seed: int) -> list[float]:
-    chance = random.Random(seed)
-    return [sum(chance.random() < share for _ in range(8)) / 8 for _ in range(200)]
-
-
 def validated(values: list[float], every: int) -> list[float]:
     """Return a validation every few steps and nothing in between."""
     return [value if i % every == 0 else NAN for i, value in enumerate(values)]
@@ -228,7 +223,7 @@ PARTS = [
     bought(reward=noisy([0.5] * 200, 0.03, 0), **{"answer/mean": FALL}),
     bought(reward=noisy(ramp(0.6, 0.2, 200, 20, 60), 0.03, 0), **{"answer/mean": FALL}),
     # small batches are noise
-    *(bought(**{"answer/mean": small_batches(share, seed)}) for share in (0.02, 0.1, 0.5) for seed in range(6)),
+    *(bought(**{"answer/mean": drawn(8, share, 200, seed)}) for share in (0.02, 0.1, 0.5) for seed in range(6)),
     # validation that follows, that stands still beside a reward that does, too, and that is rare
     *(
         case("reward-hacking", {REWARD: reward, "val-core/x/acc/mean@1": validated(values, every)})
@@ -289,10 +284,10 @@ def idle(rewards: list[float], says: str, severity: Severity) -> Case:
     return case("no-signal", columns, says, severity=severity)
 
 
-def advantages(highest: list[float], says: str, **more: list[float]) -> Case:
+def advantages(highest: list[float], says: str) -> Case:
     lowest = [0.0] * len(highest)
     columns = {"critic/advantages/max": highest, "critic/advantages/min": lowest}
-    return case("no-signal", {**columns, **more}, says)
+    return case("no-signal", columns, says)
 
 
 TINKER = {"optim/lr": 1e-4}

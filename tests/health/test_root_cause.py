@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
+from file_writing import prefixed
 
 from verl_tui.check.data import report
 from verl_tui.config import Config
@@ -75,10 +76,6 @@ def test_an_entry_is_the_headline_of_a_run_that_ends_so(tmp_path, id):
     else:
         assert fixed_part(cause.title) in found["message"]
         assert found["advice"]
-
-
-def prefixed(prefix: str, text: str) -> str:
-    return "".join(f"{prefix}{line}\n" for line in text.splitlines())
 
 
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.50 GiB"

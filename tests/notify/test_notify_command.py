@@ -8,17 +8,15 @@ import sys
 
 import pytest
 from command_line import write_log
-from webhook_server import Webhook, answer, webhook
+from webhook_server import answer, webhook
 
 from verl_tui.cli import main
-
-VARIABLES = ("URL", "SECRET", "TOKEN", "FILE")
 
 
 @pytest.fixture(autouse=True)
 def nothing_set(tmp_path, monkeypatch):
     """Neither an address nor a configuration nor a proxy of this machine's."""
-    for name in VARIABLES:
+    for name in ("URL", "SECRET", "TOKEN", "FILE"):
         monkeypatch.delenv(f"VERL_TUI_NOTIFY_{name}", raising=False)
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
@@ -39,10 +37,6 @@ def broken(tmp_path):
     path = write_log(tmp_path, *[0.03] * 20, *[0.3] * 8, name="run_7")
     os.utime(path, (1_700_000_000, 1_700_000_000))
     return path
-
-
-def findings(server: Webhook) -> list[str | None]:
-    return [one.data["finding"] for one in server.received]
 
 
 def test_a_test_message_is_sent(server, capsys):
@@ -70,9 +64,8 @@ def test_a_test_that_fails_says_why_and_not_where(server, capsys):
         (["check", "--state", "x", "log"], "--state goes with --notify"),
     ],
 )
-def test_what_makes_no_sense_is_refused(argv, message, capsys):
-    assert main(argv) == 64
-    assert message in capsys.readouterr().err
+def test_what_makes_no_sense_is_refused(argv, message, asked):
+    assert message in asked(*argv, code=64).err
 
 
 def test_what_would_be_sent_is_shown_without_an_address(broken, capsys):
@@ -83,11 +76,10 @@ def test_what_would_be_sent_is_shown_without_an_address(broken, capsys):
     assert "circuit-breaker-kl" in {one["finding"] for one in shown}
 
 
-def test_where_nothing_would_be_sent_only_that_is_said(tmp_path, capsys):
+def test_where_nothing_would_be_sent_only_that_is_said(tmp_path, asked):
     path = write_log(tmp_path, *[0.03] * 20)
     for form in ([], ["--preset", "json"]):
-        assert main(["notify", "--show", str(path), *form]) == 0
-        out, err = capsys.readouterr()
+        _, out, err = asked("notify", "--show", path, *form, code=0)
         assert out == ""
         assert err.startswith("verl-tui: nothing would be sent: ")
 
@@ -131,10 +123,9 @@ def test_a_run_is_known_by_its_id_and_not_by_its_name(server, tmp_path):
     assert sent(first) == []
 
 
-def test_a_state_that_cannot_be_kept_is_said(server, broken, tmp_path, capsys):
+def test_a_state_that_cannot_be_kept_is_said(server, broken, tmp_path, asked):
     path = tmp_path / "nowhere" / "state.json"
-    assert main(["check", "--notify", "--state", str(path), str(broken)]) == 2
-    assert capsys.readouterr().err == (
+    assert asked("check", "--notify", "--state", path, broken, code=2).err == (
         f"verl-tui: {path}: no such file or directory; the next check sends the same again\n"
     )
     assert server.received
@@ -151,10 +142,9 @@ def test_a_state_is_neither_read_nor_written_through_a_link(
     assert not server.received
 
 
-def test_a_check_whose_messages_fail_keeps_its_exit_code(server, broken, capsys):
+def test_a_check_whose_messages_fail_keeps_its_exit_code(server, broken, asked):
     server.answers[:] = [answer(410)]
-    assert main(["check", "--notify", str(broken)]) == 2
-    err = capsys.readouterr().err
+    err = asked("check", "--notify", broken, code=2).err
     assert (
         "could not be sent: the webhook from VERL_TUI_NOTIFY_URL answers with HTTP 410"
         in err
@@ -176,7 +166,7 @@ def test_the_guard_tells_of_a_finding_before_the_command_that_it_set_off(
 def test_the_guard_sends_by_itself(server, broken, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("signal.signal", lambda *_: None)
     assert main(["guard", str(broken)]) == 2
-    assert "circuit-breaker-kl" in findings(server)
+    assert "circuit-breaker-kl" in [one.data["finding"] for one in server.received]
     sent = len(server.received)
     (tmp_path / "config.toml").write_text('[notify]\ncommands = ["watch"]\n')
     assert main(["guard", str(broken)]) == 2
@@ -206,16 +196,14 @@ def test_the_app_sends_unless_it_is_a_page_or_is_not_to(
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_other_addresses_go_through_apprise(server, monkeypatch, capsys):
+def test_other_addresses_go_through_apprise(server, monkeypatch, asked):
     monkeypatch.setenv("VERL_TUI_NOTIFY_URL", server.url.replace("http://", "json://"))
-    assert main(["notify", "--test"]) == 0
-    assert capsys.readouterr().out == (
+    assert asked("notify", "--test", code=0).out == (
         "sent through the address from VERL_TUI_NOTIFY_URL as apprise: taken by apprise\n"
     )
     assert server.received[0].data["title"] == "verl-tui: test"
     monkeypatch.setenv("VERL_TUI_NOTIFY_URL", "unknown://T0P-SECRET")
-    assert main(["notify", "--test"]) == 69
-    assert capsys.readouterr().err == (
+    assert asked("notify", "--test", code=69).err == (
         "verl-tui: the address from VERL_TUI_NOTIFY_URL is none that apprise knows\n"
     )
 

@@ -41,9 +41,9 @@ def tokenizer() -> PreTrainedTokenizerFast:
     return found
 
 
-def write(home: Path) -> str:
-    """Write the model and its tokenizer into a directory; return its path."""
-    words = tokenizer()
+def write(home: Path, words: PreTrainedTokenizerFast | None = None) -> str:
+    """Write the model and its tokenizer, or another, into a directory; return its path."""
+    words = words or tokenizer()
     config = Qwen2Config(
         vocab_size=len(words), hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4,
         num_key_value_heads=2, max_position_embeddings=512, eos_token_id=words.eos_token_id,

@@ -13,16 +13,12 @@ import argparse
 import time
 from pathlib import Path
 
+import tiny_chat
 import torch
 from datasets import Dataset
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
+from transformers import PreTrainedTokenizerFast
 from trl import GRPOConfig, GRPOTrainer
-
-PROMPTS = [
-    f"write the letter a {word}"
-    for word in ("now", "twice", "often", "here", "there", "again")
-]
 
 
 def options() -> argparse.Namespace:
@@ -50,7 +46,7 @@ def tokenizer() -> PreTrainedTokenizerFast:
     special = {"unk_token": "<unk>", "pad_token": "<pad>", "eos_token": "<eos>"}
     trainer = trainers.BpeTrainer(vocab_size=100, special_tokens=list(special.values()))
     pairs.train_from_iterator(
-        [*PROMPTS, "abcdefghijklmnopqrstuvwxyz 0123456789"] * 10, trainer
+        [*tiny_chat.PROMPTS, "abcdefghijklmnopqrstuvwxyz 0123456789"] * 10, trainer
     )
     return PreTrainedTokenizerFast(
         tokenizer_object=pairs,
@@ -58,18 +54,6 @@ def tokenizer() -> PreTrainedTokenizerFast:
         model_input_names=["input_ids", "attention_mask"],
         **special,
     )
-
-
-def model(words: PreTrainedTokenizerFast, home: Path) -> str:
-    """Write a random model into a directory; return its path."""
-    config = Qwen2Config(
-        vocab_size=len(words), hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4,
-        num_key_value_heads=2, max_position_embeddings=128, eos_token_id=words.eos_token_id,
-        pad_token_id=words.pad_token_id, bos_token_id=None,
-    )  # fmt: skip
-    Qwen2ForCausalLM(config).save_pretrained(home)
-    words.save_pretrained(home)
-    return str(home)
 
 
 class ShareOfA:
@@ -98,9 +82,9 @@ def main() -> None:
     torch.manual_seed(0)
     torch.set_num_threads(1)
     words = tokenizer()
-    data = Dataset.from_dict({"prompt": PROMPTS * 40})
+    data = Dataset.from_dict({"prompt": tiny_chat.PROMPTS * 40})
     trainer = GRPOTrainer(
-        model=model(words, asked.output / "model"),
+        model=tiny_chat.write(asked.output / "model", words),
         args=GRPOConfig(
             output_dir=str(asked.output), max_steps=asked.steps, per_device_train_batch_size=8, num_generations=8,
             gradient_accumulation_steps=1,

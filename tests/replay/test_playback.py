@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from clock import Clock
 from recordings import BEGAN, GAP, file_logger, recording, tutorial
 
 from verl_tui.records import Batch
 from verl_tui.replay import Playback
 
 
-class Wall:
-    """The present, which goes on when it is told to."""
-
-    def __init__(self) -> None:
-        self.now = 5.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def wall():
-    return Wall()
+    return Clock(5.0)
 
 
 @pytest.fixture

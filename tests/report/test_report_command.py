@@ -34,10 +34,9 @@ def run(tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["md", "html", "json"])
-def test_the_ending_says_the_form(run, ending, capsys):
+def test_the_ending_says_the_form(run, ending, asked):
     out = run.parent / f"report.{ending}"
-    assert main(["report", str(run), "-o", str(out)]) == 0
-    assert capsys.readouterr().err == f"wrote {out}\n"
+    assert asked("report", run, "-o", out, code=0).err == f"wrote {out}\n"
     text = out.read_text(encoding="utf-8")
     begins = {"md": "# run\\_7", "html": "<!DOCTYPE html>", "json": '{"version": 1'}
     assert text.startswith(begins[ending])
@@ -85,7 +84,7 @@ def test_force_replaces_a_file_and_never_writes_through_a_link(run):
     assert mine.read_text().startswith("# run\\_7")
 
 
-def test_charts_beside_a_report(run, capsys):
+def test_charts_beside_a_report(run, asked):
     folder = run.parent / "out"
     words = [
         "report",
@@ -102,8 +101,7 @@ def test_charts_beside_a_report(run, capsys):
         str(run.parent / "other.md") if word.endswith("r.md") else word
         for word in words
     ]
-    assert main(other) == 73
-    assert "reward.svg" in capsys.readouterr().err
+    assert "reward.svg" in asked(*other, code=73).err
     assert not (run.parent / "other.md").exists()
 
 

@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
+from file_writing import write_file as write
 from log_writing import event_log
 from wandb_writing import history, written
 
@@ -28,12 +29,6 @@ def steps(*reached: int, reward: float = 0.5) -> str:
         f'{{"step": {step}, "data": {{"critic/score/mean": {reward}}}}}\n'
         for step in reached
     )
-
-
-def write(path: Path, text: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    return path
 
 
 def ids(*paths: Path | str) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from file_writing import write_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,8 +24,7 @@ def tree(tmp_path: Path) -> Callable[[Mapping[str, str | bytes]], Path]:
             if name.endswith("/"):
                 path.mkdir(parents=True, exist_ok=True)
                 continue
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content if isinstance(content, bytes) else content.encode())  # fmt: skip
+            write_file(path, content)
         return tmp_path
 
     return make

@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
+from file_writing import write_file
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from log_reading import NOW, read_run, values
@@ -71,11 +72,9 @@ NUMBERS = st.one_of(
 def look(directory: Path, name: str, text: str) -> None:
     """Have everything read a run with such a file, and everything said of it be written."""
     path = log = directory / name
-    log.parent.mkdir(exist_ok=True)
-    log.write_text(text)
+    write_file(log, text)
     if name.startswith("."):
-        path = directory / "train.log"
-        path.write_text(DOCUMENTS["bars.log"])
+        path = write_file(directory / "train.log", DOCUMENTS["bars.log"])
     assert Finder([str(directory)]).scan().problems == ()
     monitor = load([str(path)], Config(targets={"reward": 1.0}), NOW)
     (run,) = monitor.runs.values()
@@ -124,8 +123,7 @@ def test_whole_numbers_of_any_length(tmp_path, digits):
         "bars.log": "step:1 - a:%s\nTraining Progress:  1%%|x | 1/%s [\nstep:2 - a:2\n",
     }
     for name, text in lines.items():
-        path = tmp_path / name
-        path.write_text(text % (huge, huge))
+        path = write_file(tmp_path / name, text % (huge, huge))
         run = read_run(path)
         assert len(run.keys) == 1, name
         (key,) = run.keys

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
+from file_writing import write_file
 
 from verl_tui.records import Writer
 from verl_tui.sources.host.processes import Authors
@@ -50,8 +51,7 @@ def process(
 def event_file(
     folder: Path, *, host: str = "gpu-7.lan", pid: int = 4711, changed: float = NOW - 5
 ) -> Path:
-    path = folder / f"events.out.tfevents.{BEGUN}.{host}.{pid}.0"
-    path.write_bytes(b"x")
+    path = write_file(folder / f"events.out.tfevents.{BEGUN}.{host}.{pid}.0", b"x")
     os.utime(path, (changed, changed))
     return path
 
@@ -94,8 +94,7 @@ def test_a_dead_process_that_nobody_has_waited_for_is_gone(system, tmp_path):
     ],
 )
 def test_other_hosts_and_names_without_a_process_tell_nothing(system, tmp_path, name):
-    path = tmp_path / name
-    path.write_bytes(b"x")
+    path = write_file(tmp_path / name, b"x")
     os.utime(path, (NOW, NOW))
     assert look(path) is None
 

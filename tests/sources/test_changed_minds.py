@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from file_writing import write_file
 from log_reading import NOW, Watch, values
 
 from verl_tui.records import Reread
@@ -27,8 +28,7 @@ def formats(watch: Watch) -> set[str]:
 
 @pytest.mark.parametrize("named", [False, True], ids=["found", "named"])
 def test_a_file_that_says_only_later_what_it_is(tmp_path, named):
-    log = tmp_path / "train.log"
-    log.write_text(FIRST)
+    log = write_file(tmp_path / "train.log", FIRST)
     watch = Watch(log if named else tmp_path)
     assert reread(watch) == []
     assert formats(watch) == {"console"}
@@ -45,8 +45,7 @@ def test_a_file_that_says_only_later_what_it_is(tmp_path, named):
 
 
 def test_what_is_no_log_after_all_is_no_run(tmp_path):
-    table = tmp_path / "progress.csv"
-    table.write_text("text,loss\na,0.5\n")
+    table = write_file(tmp_path / "progress.csv", "text,loss\na,0.5\n")
     watch = Watch(tmp_path)
     watch.look()
     watch.monitor.judge(NOW)
@@ -58,8 +57,7 @@ def test_what_is_no_log_after_all_is_no_run(tmp_path):
 
 def test_other_runs_and_other_files_stay(tmp_path):
     for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "metrics.jsonl").write_text(ROWS)
+        write_file(tmp_path / name / "metrics.jsonl", ROWS)
     (tmp_path / "one" / "train.log").write_text("INFO trainer\n")
     watch = Watch(tmp_path)
     watch.look()
@@ -77,8 +75,7 @@ def test_other_runs_and_other_files_stay(tmp_path):
 
 @pytest.mark.parametrize("named", [False, True], ids=["found", "named"])
 def test_zeros_in_place_of_a_log_leave_what_was_read(tmp_path, named):
-    log = tmp_path / "metrics.jsonl"
-    log.write_text(ROWS)
+    log = write_file(tmp_path / "metrics.jsonl", ROWS)
     watch = Watch(log if named else tmp_path)
     watch.look()
     # as after a power failure: the same file, its content lost

@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from file_writing import write_file
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from log_reading import Watch, drain, feed_in_pieces, read_run, values
@@ -43,8 +44,7 @@ def samples_in(path: Path, format: Any) -> list[Sample]:
 
 
 def test_ms_swifts_completions(tmp_path):
-    path = tmp_path / "completions.jsonl"
-    path.write_bytes(LINES)
+    path = write_file(tmp_path / "completions.jsonl", LINES)
     assert next(one for one in FORMATS if one.matches(path, LINES)) is completions
     found = samples_in(path, completions)
     assert [(sample.step, sample.prompt, sample.score) for sample in found[:2]] == [
@@ -70,8 +70,7 @@ def test_ms_swifts_completions(tmp_path):
 def test_rewards_are_weighted_where_the_settings_state_weights_and_that_is_said(
     weights, scores, note, tmp_path
 ):
-    path = tmp_path / "completions.jsonl"
-    path.write_bytes(LINES)
+    path = write_file(tmp_path / "completions.jsonl", LINES)
     if weights:
         (tmp_path / "args.json").write_text(json.dumps({"reward_weights": weights}))
     source = FileSource(path, completions)
@@ -99,9 +98,7 @@ def test_what_counts_as_a_reward(record, reward):
 
 
 def table(path: Path, names: list[str], rows: list[list[Any]]) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"columns": names, "data": rows}))
-    return path
+    return write_file(path, json.dumps({"columns": names, "data": rows}))
 
 
 def test_a_table_logged_twice_counts_once_and_one_that_grows_tells_its_new_rows(

@@ -7,6 +7,7 @@ from __future__ import annotations
 import time
 
 import pytest
+from file_writing import prefixed
 from log_reading import read_run, read_runs, read_text
 
 from verl_tui.records import Event, EventKind, Phase, Pulse
@@ -31,10 +32,6 @@ def events(text: str) -> list[Event]:
     """Return all events but lines that only report trouble."""
     found = (one for one in records(text) if isinstance(one, Event))
     return [one for one in found if one.kind is not EventKind.WARNING]
-
-
-def prefixed(prefix: str, text: str) -> str:
-    return "".join(f"{prefix}{line}\n" for line in text.splitlines())
 
 
 REMOTE = f"""{TRACE}ray.exceptions.RayTaskError(RuntimeError): ray::RewardLoopWorker.compute_score() (pid=2)

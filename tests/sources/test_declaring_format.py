@@ -5,13 +5,10 @@ from their end, in workers and on standard input.
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
-import verl_tui
+from command_line import copy_package, python_with_copy
 
 ADDED = Path(__file__).parent / "added" / "diary.py"
 DIARY = "".join(f"day {day}: mood={day / 8} sleep=7\n" for day in range(1, 4001))
@@ -32,8 +29,7 @@ main(["check", "--json", "-"])
 
 
 def test_it_is_found_and_read_from_its_end_and_on_standard_input(tmp_path):
-    shutil.copytree(Path(verl_tui.__file__).parent, tmp_path / "verl_tui")
-    formats = tmp_path / "verl_tui" / "sources" / "formats"
+    formats = copy_package(tmp_path) / "sources" / "formats"
     shutil.copy(ADDED, formats)
     catalog = formats / "catalog.py"
     text = catalog.read_text().replace("    console,\n)", "    diary,\n    console,\n)")
@@ -42,13 +38,8 @@ def test_it_is_found_and_read_from_its_end_and_on_standard_input(tmp_path):
     )
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "my.diary").write_text(DIARY)
-    done = subprocess.run(
-        [sys.executable, "-c", ASKS],
-        env={**os.environ, "PYTHONPATH": str(tmp_path), "VERL_TUI_STATE": ""},
-        cwd=tmp_path, input=DIARY, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert not done.stderr
-    decoder, rest, found = json.JSONDecoder(), done.stdout.lstrip(), []
+    printed = python_with_copy(tmp_path, "-c", ASKS, input=DIARY)
+    decoder, rest, found = json.JSONDecoder(), printed.lstrip(), []
     while rest:
         said, stop = decoder.raw_decode(rest)
         found += said["runs"]

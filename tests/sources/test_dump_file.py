@@ -6,6 +6,7 @@ import json
 from itertools import pairwise
 from typing import Any
 
+from file_writing import write_file
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -74,8 +75,7 @@ def shown(samples: list[Sample | Unreadable]) -> list[tuple[str, str, float | No
     blank=st.sampled_from(["\n", "\n\n", "\r\n", " \n \n"]),
 )
 def test_rows_are_those_of_the_file(tmp_path, rows, limit, blank):
-    path = tmp_path / "3.jsonl"
-    path.write_bytes(written(rows, blank))
+    path = write_file(tmp_path / "3.jsonl", written(rows, blank))
     file = DumpFile(path, 3)
     file.index(limit)
     assert shown(read(file)) == plain(rows)
@@ -94,8 +94,7 @@ def test_rows_are_those_of_the_file(tmp_path, rows, limit, blank):
 @EACH
 @given(rows=ROWS, cuts=st.lists(st.integers(0, 5000), max_size=6), last=st.booleans())
 def test_a_file_that_grows_gives_the_same_rows(tmp_path, rows, cuts, last):
-    path = tmp_path / "3.jsonl"
-    path.write_bytes(b"")
+    path = write_file(tmp_path / "3.jsonl", b"")
     data = written(rows)
     data = data if last else data[:-1]
     file = DumpFile(path, 3)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from file_writing import write_file
 from log_reading import NOW, notes, read_run, read_text, values
 
 from verl_tui.check.data import report
@@ -52,8 +53,7 @@ LINES = "".join(json.dumps(record) + "\n" for record in RECORDS)
     ],
 )
 def test_an_evaluation_is_shown_as_one(name, text, tmp_path):
-    path = tmp_path / name
-    path.write_text(text)
+    path = write_file(tmp_path / name, text)
     format = next(one for one in FORMATS if one.matches(path, text.encode()))
     assert format.name == "samples"
     run = read_run(tmp_path)
@@ -73,8 +73,7 @@ def test_words_behind_the_first_sample_cost_that_one_alone(tmp_path):
 
 
 def test_what_check_says_of_one(tmp_path):
-    path = tmp_path / "eval.jsonl"
-    path.write_text(LINES)
+    path = write_file(tmp_path / "eval.jsonl", LINES)
     os.utime(path, (NOW - 7200, NOW - 7200))
     monitor = load([str(path)], Config(), NOW)
     assert not monitor.verdicts["eval"].findings

@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 import pytest
+from file_writing import write_file
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from log_reading import feed_in_pieces, own_keys, read_run, values
@@ -120,8 +121,7 @@ def test_file_logger_of_both_eras():
     ],
 )
 def test_numbers_as_texts_and_metrics_in_a_field_of_their_own(tmp_path, name, line):
-    path = tmp_path / name
-    path.write_text(f"{line}\n")
+    path = write_file(tmp_path / name, f"{line}\n")
     run = read_run(path)
     assert values(run, "a/b") == {1: 0.5}
     assert values(run, "c/d") == {1: 0.001}
@@ -244,8 +244,7 @@ def test_what_rays_memory_monitor_says_is_a_warning():
     ],
 )  # fmt: skip
 def test_what_ends_a_run_and_what_only_looks_like_it(tmp_path, tail, expected):
-    path = tmp_path / "train.log"
-    path.write_text("step:1 - a:1\n" + tail)
+    path = write_file(tmp_path / "train.log", "step:1 - a:1\n" + tail)
     run = read_run(path)
     assert state(run, path.stat().st_mtime + 5 * 3600) is expected
 

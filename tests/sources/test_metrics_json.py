@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from file_writing import write_file
 from log_reading import Followed, notes, read_run, read_text, values
 
 from verl_tui.records import Restart, Unreadable
@@ -41,8 +42,7 @@ TEXTS = {
 @pytest.mark.parametrize("name", ["history.json", "metrics.jsonl", "train.log"])
 @pytest.mark.parametrize("named", [True, False])
 def test_any_form_is_read(tmp_path, name, text, named):
-    path = tmp_path / name
-    path.write_text(text)
+    path = write_file(tmp_path / name, text)
     run = read_run(path if named else tmp_path)
     assert values(run, "loss") == LOSS
     if "total" in text:
@@ -91,8 +91,7 @@ def test_a_document_that_is_written_anew_is_followed(tmp_path):
 )
 def test_a_document_of_something_else_is_said_to_be_one(tmp_path, text):
     assert not metrics_json.matches(Path("a.json"), text.encode())
-    path = tmp_path / "a.json"
-    path.write_text(text)
+    path = write_file(tmp_path / "a.json", text)
     discovery = Finder([str(path)]).scan()
     assert discovery.runs == ()
     assert discovery.problems == (

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from file_writing import write_file
 from log_reading import read_run
 
 from verl_tui.sources.discovery.finder import Finder
@@ -57,8 +58,7 @@ def things(field: str) -> str:
     ],
 )  # fmt: skip
 def test_what_is_no_training_is_passed_over_and_said(tmp_path, text, reason):
-    other = tmp_path / "other.jsonl"
-    other.write_text(text)
+    other = write_file(tmp_path / "other.jsonl", text)
     discovery = Finder([str(other)]).scan()
     assert discovery.runs == ()
     assert discovery.problems == (f"{other}: is {reason}",)
@@ -82,14 +82,12 @@ def test_what_is_no_training_is_passed_over_and_said(tmp_path, text, reason):
     ],
 )
 def test_what_may_be_a_training_is_read(tmp_path, text):
-    path = tmp_path / "metrics.jsonl"
-    path.write_text(text)
+    path = write_file(tmp_path / "metrics.jsonl", text)
     assert read_run(path).keys
 
 
 def test_a_record_after_which_others_are_to_come_is_waited_for(tmp_path):
-    path = tmp_path / "history.json"
-    path.write_text('{\n "note": "a"\n},\n')
+    path = write_file(tmp_path / "history.json", '{\n "note": "a"\n},\n')
     discovery = Finder([str(path)]).scan()
     assert discovery.problems == ()
     assert discovery.waiting == (f"{path}: holds {SINGLE}",)

@@ -17,7 +17,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from log_reading import read_run, values
 
-from verl_tui.cli import main
 from verl_tui.records import MetricRows
 from verl_tui.sources import pipe
 from verl_tui.sources.files import PACKED, Chunk
@@ -155,11 +154,10 @@ def test_what_tells_nothing_is_a_console_in_the_end():
         (b"", 3, None),
     ],
 )
-def test_check(data, code, step, end, capsys):
+def test_check(data, code, step, end, asked):
     os.write(end, data)
     os.close(end)
-    assert main(["check", "--json", "-"]) == code
-    runs = json.loads(capsys.readouterr().out)["runs"]
+    runs = json.loads(asked("check", "--json", "-", code=code).out)["runs"]
     assert [(run["name"], run["step"]) for run in runs] == [("stdin", step)]
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
+from file_writing import write_file
 
 from verl_tui.sources.host.processes import gpu_process
 
@@ -55,15 +56,13 @@ class Proc:
         self.children.setdefault(parent, []).append(pid)
         for task, own in self.children.items():
             listed = self.root / str(task) / "task" / str(task)
-            listed.mkdir(parents=True, exist_ok=True)
-            (listed / "children").write_text(" ".join(map(str, own)))
+            write_file(listed / "children", " ".join(map(str, own)))
 
 
 @pytest.fixture
 def proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Proc:
     root = tmp_path / "proc"
-    root.mkdir()
-    (root / "stat").write_text("btime 1790000000\n")
+    write_file(root / "stat", "btime 1790000000\n")
     monkeypatch.setattr(psutil, "PROCFS_PATH", str(root))
     return Proc(root)
 

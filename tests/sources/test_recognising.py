@@ -8,6 +8,7 @@ import os
 import socket
 
 import pytest
+from file_writing import write_file
 from log_reading import read_runs
 
 from verl_tui.sources.discovery import probing
@@ -125,8 +126,7 @@ def test_jobs_of_which_one_failed_at_its_start_are_two_runs(tmp_path):
     (tmp_path / "slurm-18.out").write_text(STEPS)
     assert len(scan(tmp_path).runs) == 2
     for folder, text in (("first", IMPORT_ERROR), ("second", STEPS)):
-        (tmp_path / "more" / folder).mkdir(parents=True)
-        (tmp_path / "more" / folder / "train.log").write_text(text)
+        write_file(tmp_path / "more" / folder / "train.log", text)
     assert len(scan(tmp_path / "more").runs) == 2
 
 
@@ -146,8 +146,7 @@ def test_logs_that_nobody_understands_are_reported_also_beside_a_run(tmp_path):
         "train.jsonl": '{"text": "a prompt"}\n',
     }.items():
         (tmp_path / name).write_text(text)
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "gsm8k.jsonl").write_text('{"text": "a prompt"}\n')
+    write_file(tmp_path / "data" / "gsm8k.jsonl", '{"text": "a prompt"}\n')
     discovery = scan(tmp_path)
     assert reasons(discovery) == {"vllm.log": UNKNOWN, "events.jsonl": UNKNOWN}
     assert list(sentences(discovery.passed)) == [

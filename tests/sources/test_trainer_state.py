@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from file_writing import write_file as write
 from log_reading import Followed, drain, read_run, values
 
 from verl_tui.records import MetricRows, Restart, Unreadable
@@ -33,12 +34,6 @@ def text(last: int, shift: float = 0.0) -> bytes:
         "log_history": history, "logging_steps": 1, "max_steps": 20, "num_train_epochs": 2, "trial_name": None,
     }  # fmt: skip
     return (json.dumps(document, indent=2, sort_keys=True) + "\n").encode()
-
-
-def write(path: Path, data: bytes) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)
-    return path
 
 
 def steps(records: list[Any]) -> list[int]:

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import json
 import struct
-import subprocess
-import sys
 from base64 import b64encode
 from pathlib import Path
 
 import pytest
+from command_line import python
 from command_line import run as run_command
+from file_writing import write_file
 from log_reading import read_run, read_runs, values
 
 from verl_tui.cli import main
@@ -208,8 +208,7 @@ def test_every_form_has_its_row_here():
 @pytest.mark.parametrize("trainer", FORMS)
 def test_a_console_is_read(tmp_path, trainer, end):
     form, expected, name = FORMS[trainer]
-    path = tmp_path / "train.log"
-    path.write_bytes(printed(form).replace(b"\n", end))
+    path = write_file(tmp_path / "train.log", printed(form).replace(b"\n", end))
     run = read_run(path)
     assert (run.step, run.total_steps) == (5, TOTALS.get(trainer))
     assert next(one.status.program for one in run.sources.values()) == name
@@ -223,8 +222,7 @@ def test_a_console_is_read(tmp_path, trainer, end):
 @pytest.mark.parametrize("trainer", OTHERS)
 def test_other_forms_of_a_console_are_read(tmp_path, trainer):
     form, key = OTHERS[trainer]
-    path = tmp_path / "train.log"
-    path.write_bytes(printed(form))
+    path = write_file(tmp_path / "train.log", printed(form))
     run = read_run(path)
     assert values(run, run.indicators.get(key, key)) == dict.fromkeys(range(1, 6), 0.25)
     title = next(one.status.program for one in run.sources.values())
@@ -234,8 +232,7 @@ def test_other_forms_of_a_console_are_read(tmp_path, trainer):
 @pytest.mark.parametrize("trainer", FORMS)
 def test_the_beginning_of_a_step_changes_none_before(tmp_path, trainer):
     whole, more = (printed(FORMS[trainer][0], steps) for steps in (5, 6))
-    path = tmp_path / "train.log"
-    path.write_bytes(whole)
+    path = write_file(tmp_path / "train.log", whole)
     run = read_run(path)
     cut = tmp_path / "cut.log"
     for share in (3, 2):
@@ -263,8 +260,7 @@ def test_steps_that_count_anew_in_each_epoch_go_on(tmp_path):
 
 @pytest.mark.parametrize("form", UNKNOWN)
 def test_steps_of_an_unknown_trainer_are_guessed_and_said_to_be(tmp_path, form):
-    path = tmp_path / "train.log"
-    path.write_bytes(printed(form, 9))
+    path = write_file(tmp_path / "train.log", printed(form, 9))
     run = read_run(path)
     assert values(run, "reward") == dict.fromkeys(range(1, 10), 0.25)
     assert NOTE in next(iter(run.sources.values())).status.note
@@ -300,8 +296,7 @@ step = 'at round (?P<step>\\d+)$'
 
 def entry(tmp_path: Path, text: str) -> None:
     folder = tmp_path / "trainers"
-    folder.mkdir()
-    (folder / "mine.toml").write_text(text, encoding="utf-8")
+    write_file(folder / "mine.toml", text)
     (tmp_path / "config.toml").write_text("", encoding="utf-8")
 
 
@@ -332,9 +327,7 @@ def test_broken_entries_are_named(tmp_path, monkeypatch):
         (tmp_path / f"trainers/{at}.toml").write_text(text)
     monkeypatch.setenv("VERL_TUI_CONFIG", str(tmp_path / "config.toml"))
     asks = "from verl_tui import cli, trainers; print(cli.main(['check', '.']), trainers.broken())"
-    done = subprocess.run(
-        [sys.executable, "-c", asks], capture_output=True, text=True, check=True
-    )
+    done = python("-c", asks)
     assert done.stdout.startswith("64 ")
     assert "0.toml: Invalid value" in done.stderr
     for at, reason in enumerate(BROKEN.values()):
@@ -388,8 +381,7 @@ def test_samples_are_read(tmp_path, trainer, capsys):
     )
     for step in ("7", "8"):
         path = tmp_path / place.replace("7", step)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(record) + "\n")
+        write_file(path, json.dumps(record) + "\n")
     main(["get", "samples", str(tmp_path), "--json"])
     answer = json.loads(capsys.readouterr().out)
     sample = answer["samples"][-1]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
+from file_writing import write_file
 
 from verl_tui.sources.host.processes import Writers
 
@@ -29,9 +30,7 @@ SLEEPER = "import sys; sys.stdin.read()"
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    path = tmp_path / "train.log"
-    path.write_text("step:1 - a:1\n")
-    return path
+    return write_file(tmp_path / "train.log", "step:1 - a:1\n")
 
 
 def scanned(log: Path) -> Writers:
@@ -282,9 +281,7 @@ def test_nobody_holds_a_file_only_where_all_who_might_can_be_seen(
     (root / "self" / "mounts").write_text(
         f"none / rootfs rw 0 0\nhere {top} {kind} rw 0 0\n"
     )
-    log = tmp_path / "a volume" / "train.log"
-    log.parent.mkdir()
-    log.write_text("step:1 - a:1\n")
+    log = write_file(tmp_path / "a volume" / "train.log", "step:1 - a:1\n")
     monkeypatch.setattr(psutil, "PROCFS_PATH", str(root))
     writers = scanned(log)
     assert (log in writers.nobodys) is known

@@ -5,16 +5,14 @@ put into a copy of the package, are found in help, palette, keys, last row and o
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import copy_package, python_with_copy
 
-import verl_tui
 from verl_tui.tui.app import SCREENS
 from verl_tui.tui.screens.dashboard_layout import PANELS
 
@@ -26,28 +24,14 @@ Seen = dict[str, Any]
 def run(tmp_path_factory):
     """Return what runs Python with a copy of the package that the files were put into."""
     folder = tmp_path_factory.mktemp("added")
-    copy = folder / "verl_tui"
-    shutil.copytree(Path(verl_tui.__file__).parent, copy)
+    copy = copy_package(folder)
     for path in (HERE / "added").rglob("*/*.py"):
         target = copy / path.relative_to(HERE / "added")
         assert not target.exists(), "nothing that is there is changed"
         target.parent.mkdir(exist_ok=True)
         shutil.copy(path, target)
-    places = os.pathsep.join(map(str, (folder, HERE, HERE / "terminal", HERE.parent)))
-    environment = {
-        **os.environ,
-        "PYTHONPATH": places,
-        "VERL_TUI_STATE": "",
-        "TERM": "xterm",
-    }
-
-    def python(*words):
-        command = [sys.executable, *map(str, words)]
-        done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False)  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    return python
+    places = (HERE, HERE / "terminal", HERE.parent)
+    return partial(python_with_copy, folder, places=places)
 
 
 @pytest.fixture(scope="module")

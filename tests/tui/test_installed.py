@@ -14,6 +14,7 @@ from contextlib import closing
 import pytest
 from command_line import complaint
 from command_line import run as command
+from file_writing import write_file
 from real_terminal import DEADLINE, Pty, restored
 from watching import sample
 
@@ -52,18 +53,15 @@ def run(request):
 
 @pytest.fixture
 def log(tmp_path):
-    path = tmp_path / "run_a" / "log.jsonl"
-    path.parent.mkdir()
-    path.write_text("".join(line(step) for step in range(1, 50)))
-    return path
+    return write_file(
+        tmp_path / "run_a" / "log.jsonl", "".join(line(step) for step in range(1, 50))
+    )
 
 
 def test_from_the_first_frame_to_the_last(run, log, tmp_path):
     # Two runs, the shown one with a sample: each panel that has something to show has a frame.
     (log.parent / "samples.jsonl").write_text(sample(49, "two"))
-    other = tmp_path / "run_b" / "log.jsonl"
-    other.parent.mkdir()
-    other.write_text(line(1))
+    other = write_file(tmp_path / "run_b" / "log.jsonl", line(1))
     terminal = run(log.parent, other.parent)
     # Every layout is reached by resizing alone.
     everything = ("─ runs ─", "─ charts ─", "nothing found", "─ samples ─", "? Help")
@@ -119,8 +117,7 @@ LONG = "é\x1b" * 40_000
 
 def test_what_a_model_wrote_reaches_terminal_and_clipboard_as_plain_text(run, tmp_path):
     folder = tmp_path / "run\x1b]52;c;ZXZpbA==\x07\x1b[2J\u202e"
-    folder.mkdir()
-    (folder / "log[red].jsonl").write_text(line(5, **{f"score{EVIL}": 0.5}))
+    write_file(folder / "log[red].jsonl", line(5, **{f"score{EVIL}": 0.5}))
     (folder / "samples.jsonl").write_text(sample(5, EVIL + LONG))
     errors = tmp_path / "err.log"
     terminal = run(folder.parent, size=(140, 45), errors=errors, VERL_TUI_STATE="")
@@ -203,8 +200,7 @@ SETTLED = 3.0
 
 def test_what_is_found_meanwhile_is_reported_where_that_is_wanted(run, log, tmp_path):
     said = b"\x1bPtmux;\x1b\x1b]777;notify;verl-tui;"
-    config = tmp_path / "config.toml"
-    config.write_text('desktop = "osc777"')
+    config = write_file(tmp_path / "config.toml", 'desktop = "osc777"')
     terminal = run("--config", config, log.parent, TMUX="/tmp/tmux-0/default,1,0")
     terminal.until("step 49", "nothing found")
     terminal.read_for(SETTLED)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from command_line import python
 from watching import write_run
 
 if TYPE_CHECKING:
@@ -52,13 +51,8 @@ def imported(tmp_path_factory):
         "TEXTUAL_DRIVER": headless,
         "XDG_CONFIG_HOME": str(folder),
     }
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(log)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = python("-c", PROGRAM, log, env=environment)
+    assert done.returncode == 0, done.stderr
     return set(done.stdout.split())
 
 

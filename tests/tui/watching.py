@@ -9,6 +9,7 @@ from itertools import combinations, groupby
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+from file_writing import write_file
 from inside_textual import wait_until_idle
 from rich.cells import cell_len
 from textual.events import Paste
@@ -62,9 +63,7 @@ def write_run(
 ) -> Path:
     """Write a run in a directory of its own; return its log."""
     log = directory / name / "verl_logs.jsonl"
-    log.parent.mkdir(parents=True)
-    log.write_text(records(1, steps, **metrics) + text, encoding="utf-8")
-    return log
+    return write_file(log, records(1, steps, **metrics) + text)
 
 
 def sample(step: int, response: str) -> str:

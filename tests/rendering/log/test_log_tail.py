@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from file_writing import write_file
 from run_views import NOW, make_view
 
 from verl_tui.records import Batch, Event, EventKind, SourceStatus
@@ -45,9 +46,8 @@ def resized(run, *sizes):
 
 
 def test_a_crash_shows_its_error_wherever_in_the_log_it_is(tmp_path):
-    path = tmp_path / "train.log"
-    path.write_text(
-        "begin\n" * 3 + ERROR + "\n" + "Ray cleans up\n" * 500, encoding="utf-8"
+    path = write_file(
+        tmp_path / "train.log", "begin\n" * 3 + ERROR + "\n" + "Ray cleans up\n" * 500
     )
     shown = words(logged(path, Event(EventKind.FATAL, ERROR, line=4)))
     assert shown[0] == "crashed before the first step"
@@ -75,9 +75,8 @@ def test_the_error_stays_in_sight_while_the_panel_is_resized(tmp_path):
 
 
 def test_the_stage_it_was_at_and_the_newest_lines_are_shown(tmp_path):
-    path = tmp_path / "train.log"
-    path.write_text(
-        "".join(f"loading shard {n}\n\n" for n in range(99)), encoding="utf-8"
+    path = write_file(
+        tmp_path / "train.log", "".join(f"loading shard {n}\n\n" for n in range(99))
     )
     stage = Event(EventKind.STAGE, "Capturing CUDA graph shapes", line=1)
     shown = words(logged(path, stage))

@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, replace
 
 import pytest
+from file_writing import write_file
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -43,8 +44,7 @@ def test_two_apps_do_not_forget_for_each_other(tmp_path):
 
 
 def test_keeps_what_a_newer_version_wrote(tmp_path):
-    path = tmp_path / "state.json"
-    path.write_text('{"colour": "mauve", "pins": ["a"]}')
+    path = write_file(tmp_path / "state.json", '{"colour": "mauve", "pins": ["a"]}')
     StateFile(path).change(lambda state: state.with_pin("b"))
     assert json.loads(path.read_text()) == {
         **json.loads(json.dumps(asdict(UserState()))),
@@ -76,8 +76,7 @@ def test_no_text_of_the_file_can_write_to_the_terminal(tmp_path):
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=60))
 def test_any_bytes_are_read(tmp_path, data):
-    path = tmp_path / "state.json"
-    path.write_bytes(data)
+    path = write_file(tmp_path / "state.json", data)
     assert isinstance(StateFile(path).state, UserState)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from file_writing import write_file
 from inside_textual import count_frames, notices
 from watching import (
     Typed,
@@ -46,10 +47,7 @@ def console(count=400, *, end=""):
 
 @pytest.fixture
 def log(tmp_path):
-    path = tmp_path / "run_a" / "train.log"
-    path.parent.mkdir()
-    path.write_text(console())
-    return path
+    return write_file(tmp_path / "run_a" / "train.log", console())
 
 
 def displayed(pilot):
@@ -224,9 +222,7 @@ async def test_other_files_and_other_runs(log, tmp_path):
     (log.parent / "metrics.jsonl").write_text(
         '{"step": 1, "data": {"critic/score/mean": 0.5}}\n'
     )
-    other = tmp_path / "run_b" / "train.log"
-    other.parent.mkdir()
-    other.write_text(console(40))
+    other = write_file(tmp_path / "run_b" / "train.log", console(40))
     app = loaded(log.parent, other.parent)
     async with app.run_test(size=(120, 20)) as pilot:
         screen = await opened(pilot)
