@@ -23,6 +23,7 @@ from verl_tui.health.conditions.column import (
     Places,
     means,
     open_breach,
+    shifted,
 )
 from verl_tui.health.exemptions import (
     BY_VALUES,
@@ -354,7 +355,7 @@ _CLIMB, _SPAN, _LEVEL = 1.5, 100, 10
 def _climbs(values: Numbers) -> Flags:
     """Return where a metric climbs."""
     level = means(values, _LEVEL)
-    begun = np.append(np.full(_SPAN, np.nan), level)[: len(level)]
+    begun = shifted(level, _SPAN)
     found: Flags = (level >= _CLIMB * begun) & (begun > 0)
     return found
 

@@ -235,7 +235,7 @@ def _judge(words: str, spec: BlockDiagnosis, blocks: Blocks) -> Judged:
     places = np.flatnonzero(signs.begins)
     places = places[places >= spec.needs - 1].tolist()
     candidates = Candidates(0, places, spell, spec.patience, now=now)
-    return breaches_of(words, blocks.settled, candidates, starts)
+    return breaches_of(words, starts, blocks.settled, candidates)
 
 
 def _cut(series: Sequence[Series | None], size: int, count: int) -> Blocks:

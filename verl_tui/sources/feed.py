@@ -186,7 +186,7 @@ class Feed:
     def update_writers(self, now: float) -> Iterator[Batch]:
         """Look up once which processes write the files, and yield the changes."""
         self._want_writers(now)
-        self._writers.scan_now()
+        self._writers.scan(self._writers.wanted)
         return filter(None, map(SourceReader.update_writer, self._readers.values()))
 
     def _want_writers(self, now: float) -> None:

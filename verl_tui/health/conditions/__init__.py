@@ -42,10 +42,10 @@ class Kind(NamedTuple):
 
     def judge(self, column: Column, rule: Rule, limit: float) -> Judged:
         """Return what is found in a column; of a breach that holds also its newest point."""
-        candidates = self.find(column, rule, limit)
-        found = breaches_of(self.words, column.steps, candidates, unit=rule.unit)
+        steps, candidates = column.steps, self.find(column, rule, limit)
+        found = breaches_of(self.words, steps, steps, candidates, rule.unit)
         if found.facts is not None:
-            found.facts["at"] = int(column.steps[-1])
+            found.facts["at"] = int(steps[-1])
             found.facts["last"] = float(column.values[-1])
         return found
 

@@ -243,7 +243,7 @@ def zero(column: Column, rule: Rule, _: float) -> Candidates:
     highest = np.maximum.accumulate(np.append(0.0, values))[:-1]
     is_zero = abs(values) <= _ZERO * highest
     known = {}
-    for at in np.flatnonzero(is_zero & np.append(False, ~is_zero[:-1])).tolist():
+    for at in np.flatnonzero(is_zero & (shifted(is_zero, 1) == 0)).tolist():
         end = first(~is_zero, at)
         before = values[:at][~is_zero[:at]][-_BEFORE:]
         past = before[-window:]

@@ -249,22 +249,21 @@ class Judged(NamedTuple):
 
 def breaches_of(
     kind: str,
+    starts: Places,
     steps: Places,
     candidates: Candidates,
-    starts: Places | None = None,
     unit: str = "",
 ) -> Judged:
     """Find all breaches.
 
     Args:
         kind: The name of its words.
-        steps: The step of each place.
+        starts: The step from which a breach begins at each place.
+        steps: The step at which it is known there.
         candidates: Where breaches may begin among these, and what each is.
-        starts: The steps from which breaches began, if they are others.
         unit: That of the judged numbers.
     """
     words: Mapping[str, Any] = WORDS[kind]
-    begun = steps if starts is None else starts
     breaches: deque[Breach] = deque(maxlen=KEPT_BREACHES)
     facts, until = None, -1
     for place in candidates.places:
@@ -273,7 +272,7 @@ def breaches_of(
         spell = candidates.spell(place)
         case = words.get(spell.facts.get("case", ""), {})
         what = filled({**words, **case}["what"], spell.facts, unit)
-        breach = Breach(int(begun[spell.first]), int(steps[spell.raised]), what)
+        breach = Breach(int(starts[spell.first]), int(steps[spell.raised]), what)
         if breaches and spell.raised - until <= candidates.cooldown:
             breach = breaches.pop()._replace(cleared=None)
         if spell.cleared is None:

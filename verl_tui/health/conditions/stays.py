@@ -18,6 +18,7 @@ from verl_tui.health.conditions.column import (
     first,
     means,
     rolling,
+    shifted,
     trend,
     trends,
 )
@@ -139,7 +140,7 @@ def streak(column: Column, rule: Rule, limit: float) -> Candidates:
         values = column.values[start:stop]
         breached = values > limit
         if drops:
-            last = np.append(0.0, values[:-1])
+            last = shifted(values, 1)
             breached = (last > 0) & (last - values > limit * last)
         at = first(rolling(breached, count) == count, 0)
         if at is not None:
@@ -171,7 +172,7 @@ def opening(column: Column, _: Rule, limit: float) -> Candidates:
 def same(column: Column, rule: Rule, _: float) -> Candidates:
     """The last so many values are the same, digit by digit; over with another one."""
     values, count = column.values, rule.count
-    is_other = np.append(True, np.diff(values) != 0)[: len(values)]
+    is_other = values != shifted(values, 1)
     alike = rolling(~is_other, count - 1) == count - 1
     last = len(values)
 
@@ -198,8 +199,7 @@ def level(column: Column, rule: Rule, _: float) -> Candidates:
 
     def spell(place: int) -> Spell:
         mean = values[places[-1] + 1 - window :][:window].mean()
-        facts = {"mean": mean, "change": change[-1], "t": t[-1]}
-        facts["count"] = window
+        facts = {"mean": mean, "change": change[-1], "t": t[-1], "count": window}
         return Spell(place - window + 1, place, first(moves, place + 1), facts)
 
     return Candidates(window, places[abs(t) < _FLAT_T].tolist(), spell, 2 * window)
@@ -208,8 +208,9 @@ def level(column: Column, rule: Rule, _: float) -> Candidates:
 def course(column: Column, rule: Rule, _: float) -> Candidates:
     """All values so far: whether they are a breach is left to the rule's exemptions."""
     values, window = column.values, rule.window
-    line = trend(values)
-    facts = {"mean": values.mean() if len(values) else 0.0, "count": len(values)}
-    known = Spell(0, window - 1, None, {**facts, **line._asdict()})
-    places = [window - 1] if len(values) >= window else []
-    return Candidates(window, places, lambda _: known)
+
+    def spell(place: int) -> Spell:
+        facts = {"mean": values.mean(), "count": len(values), **trend(values)._asdict()}
+        return Spell(0, place, None, facts)
+
+    return Candidates(window, range(window - 1, len(values))[:1], spell)

@@ -18,6 +18,7 @@ from verl_tui.health.conditions.column import (
     medians,
     pasts,
     rolling,
+    shifted,
 )
 from verl_tui.health.diagnosis import BlockDiagnosis, Blocks, Signs, diagnosis
 from verl_tui.health.finding import LACKS, number
@@ -253,7 +254,7 @@ def _usual(levels: Numbers) -> Numbers:
     levels = np.append(np.nan, levels[1:])
     found = medians(pasts(levels, np.arange(len(levels)), _PAST, _NOW + _GAP))
     known = np.cumsum(~np.isnan(levels))
-    found[np.append(np.zeros(_NOW + _GAP), known)[: len(found)] < _LEAST_PAST] = np.nan
+    found[~(shifted(known, _NOW + _GAP) >= _LEAST_PAST)] = np.nan
     whole = _PAST + _NOW + _GAP
     found[whole:] = np.fmin(found[whole:], found[whole : whole + 1])
     return found

@@ -15,8 +15,8 @@ from verl_tui.health.conditions.column import (
     Places,
     behind_last,
     lately,
+    pasts,
     rolling,
-    rows,
 )
 from verl_tui.health.diagnosis import BlockDiagnosis, Blocks, Signs, diagnosis
 from verl_tui.health.finding import LACKS, number
@@ -98,7 +98,7 @@ def _find_hacking(blocks: Blocks, spec: BlockDiagnosis) -> Signs:
     signs += [one for lag in _LAGS for one in _compared(blocks, spec, lag)]
     found = _first_of(signs)
     # A single block may be chance.
-    begins = found.begins & np.append(False, found.begins[:-1])
+    begins = rolling(found.begins, 2) == 2
     begins[: spec.needs] = False
     return found._replace(begins=begins)
 
@@ -182,9 +182,8 @@ def _best(levels: Numbers, gap: int) -> tuple[Places, Numbers]:
     newest ones.
     """
     size = _SEARCHED - gap
-    padded = np.append(np.full(_SEARCHED, -np.inf), np.fmax(levels, -np.inf))
     every = np.arange(len(levels))
-    at = rows(padded, size, every + size).argmax(axis=1)
+    at = np.fmax(pasts(levels, every, size, gap), -np.inf).argmax(axis=1)
     places = np.maximum(0, every - _SEARCHED + 1 + at)
     return places, levels[places]
 

@@ -70,11 +70,10 @@ def _replaced(run: Run, one: Writer, state: SourceState) -> bool:
 
 @cached_by_revision
 def began_anew(run: Run) -> bool:
-    """Return whether a process that began after all that the run has shown writes its log."""
-    states = run.sources.values()
-    shown = max(one.life.last(one.status.modified) or 0.0 for one in states)
-    known = (one.status.writer for one in states)
-    return any(by and not by.gone and by.began > shown + _LAST_WORDS for by in known)
+    """Return whether a process that began after the run's newest record writes its log."""
+    shown = (run.last_record or 0.0) + _LAST_WORDS
+    known = (one.writer for one in run.statuses)
+    return any(by and not by.gone and by.began > shown for by in known)
 
 
 @cached_by_revision

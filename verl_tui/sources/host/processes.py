@@ -211,7 +211,8 @@ class Writers:
     """The writers of the files that are read, found by a thread or at a single look."""
 
     def __init__(self) -> None:
-        self._wanted: tuple[Path, ...] = ()
+        self.wanted: tuple[Path, ...] = ()
+        """Files that are watched."""
         self._next_scan = -inf
         """Monotonic seconds of the next search among all processes."""
         self._forget()
@@ -231,11 +232,7 @@ class Writers:
         """
         fresh = ((at, path) for path, at in files if at and abs(now - at) < _FRESH)
         newest = sorted(fresh, reverse=True)[:_MOST_FILES]
-        self._wanted = tuple(path for _, path in newest)
-
-    def scan_now(self) -> None:
-        """Scan once, in this thread."""
-        self.scan(self._wanted)
+        self.wanted = tuple(path for _, path in newest)
 
     def start(self, stop: threading.Event) -> None:
         """Begin to scan, until `stop` is set."""
@@ -255,9 +252,9 @@ class Writers:
         """Look at the writers that are known, and for others when it is time."""
         begun = time.monotonic()
         changed = self.refresh()
-        rest = 0.0 if self.unknown(self._wanted) else _RARELY - _RESCAN
-        if self._wanted and (changed or begun >= self._next_scan + rest):
-            self.scan(self._wanted)
+        rest = 0.0 if self.unknown(self.wanted) else _RARELY - _RESCAN
+        if self.wanted and (changed or begun >= self._next_scan + rest):
+            self.scan(self.wanted)
             took = time.monotonic() - begun
             self._next_scan = begun + max(_RESCAN, _SHARE * took)
 
@@ -383,7 +380,7 @@ def _trainers(holders: Iterable[psutil.Process]) -> list[psutil.Process]:
     """Return the holders that write for themselves, else those that write to their pipe; the oldest
     first.
 
-    None if only a shell is left, which holds the log for a trainer that is not there.
+    Empty if only a shell is left, which holds the log for a trainer that is not there.
     """
     programs = {
         one: name_of(one).partition(" ")[0].rpartition("/")[2] for one in holders
