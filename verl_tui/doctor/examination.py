@@ -7,7 +7,6 @@ what they really use.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import shutil
 import subprocess
@@ -146,10 +145,9 @@ def examine(monitor: Monitor, now: float) -> Data:
 def changes(config: Config) -> Data:
     """Return the settings that differ from their defaults."""
     usual = Config()
-    named = {one.name: getattr(config, one.name) for one in dataclasses.fields(config)}
     return {
         name: plain(dict(one) if isinstance(one, Mapping) else one)
-        for name, one in named.items()
+        for name, one in vars(config).items()
         if one != getattr(usual, name)
     }
 

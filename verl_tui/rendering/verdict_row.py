@@ -69,7 +69,7 @@ STANDINGS = ("critical", "warning", "good", "dim")
 """Roles of a run, the worst first."""
 _WAITS = "◌"
 _WAYS: dict[int | None, str] = {1: "rising", 0: "steady", -1: "falling"}
-_WENT: dict[int | None, str] = {1: "rose", -1: "fell"}
+_WENT = {1: "rose", -1: "fell"}
 _TALLIED = 100
 """Columns from which the count of runs has its room; below it has what is left."""
 _LEAST = 20
@@ -311,16 +311,15 @@ def course(run: Run) -> list[str]:
     if not series or not isfinite(series.values[-1]):
         return []
     values = series.values
-    way = _WAYS.get(whole_trend(series), "")
+    goes = whole_trend(series)
+    way = _WAYS.get(goes, "")
     ends = [finite(part) for part in (values[:TREND_POINTS], values[-TREND_POINTS:])]
     if not way or len(values) < 2 * TREND_POINTS or not all(ends):
         return [f"reward {way}"] * bool(way)
     begun, now = (mean(one) for one in ends)
-    went = _WENT.get(trend((begun, begun, now, now), series.bounds))
+    went = trend((begun, begun, now, now), series.bounds)
     full = f"mean reward {way} at {compact(now)}"
     if went:
-        pace = "still" if went == _WENT.get(whole_trend(series)) else "now"
-        full = (
-            f"mean reward {went} from {compact(begun)} to {compact(now)}, {pace} {way}"
-        )
+        pace = "still" if went == goes else "now"
+        full = f"mean reward {_WENT[went]} from {compact(begun)} to {compact(now)}, {pace} {way}"
     return [full, f"reward {way}"]

@@ -71,9 +71,9 @@ class ReportedRun(NamedTuple):
     """
     read: IndentedLines
     """The same on the files read."""
-    notes: IndentedLines = ()
+    notes: IndentedLines
     """The user's notes, each with its step."""
-    hours: Data | None = None
+    hours: Data | None
     """Where its hours went, None where that is not known; written out where samples are."""
 
 

@@ -166,7 +166,7 @@ class DrawnRuns(NamedTuple):
     """The runs that are drawn."""
 
     coloured: tuple[Run, ...]
-    grey: tuple[Run, ...] = ()
+    grey: tuple[Run, ...]
 
     @property
     def all(self) -> tuple[Run, ...]:

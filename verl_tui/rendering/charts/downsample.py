@@ -6,7 +6,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from functools import partial
 from itertools import pairwise
-from math import inf, isfinite, nan
+from math import copysign, inf, isfinite, nan
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -181,9 +181,7 @@ def neighbour(points: Points, step: int, window: Window, direction: int) -> int 
     return points.steps[i] if 0 <= i < len(points.steps) else None
 
 
-def trend(
-    values: Sequence[float], drawn: tuple[float, float] | None = None
-) -> int | None:
+def trend(values: Sequence[float], drawn: tuple[float, float] | None) -> int | None:
     """Return 1 where the last values rise, -1 where they fall, 0 where that may be noise or is too
     little to be seen, None if they are too few.
 
@@ -202,7 +200,7 @@ def whole_trend(points: Points) -> int | None:
 
 
 def trend_ends(
-    values: Sequence[float], drawn: tuple[float, float] | None = None
+    values: Sequence[float], drawn: tuple[float, float] | None
 ) -> tuple[float, float] | None:
     """Return from where to where the last values went, twice the same where that may be noise or is
     too little to be seen, None if they are too few.
@@ -230,25 +228,17 @@ def trend_ends(
         newest = values[-max(_NEWEST, len(values) // part) :]
         half = len(newest) // 2
         start, end = median(newest[:half]), median(newest[half:])
+        size, way = abs(end - start), copysign(1.0, end - start)
         # What was level before may be noisy now.
         now = max(noise, median(jumps[1 - len(newest) :]))
-        if abs(end - start) > max(now * clear, floor):
-            turned = any(_is_against(end - start, one, noise) for one in newer)
-            last = values[-1] - start
-            lost = _is_lost(end - start, last, max(noise * 2, floor))
+        if size > max(now * clear, floor):
+            turned = any(way * one < -noise / 2 for one in newer)
+            # nearly nothing of it, or its contrary, is left in the last value
+            left = min(size / 4, size - max(noise * 2, floor))
+            lost = way * (values[-1] - start) < left
             return start, start if turned or lost else end
         newer.append(end - start)
     return start, start
-
-
-def _is_against(change: float, newer: float, noise: float) -> bool:
-    return change * newer < 0 and abs(newer) > noise / 2
-
-
-def _is_lost(change: float, last: float, clear: float) -> bool:
-    """Return whether nearly nothing of a change, or its contrary, is left in the last value."""
-    gone = change * last < 0 or abs(last) < abs(change) / 4
-    return gone and abs(last - change) > clear
 
 
 def weight_for(values: Sequence[float]) -> float:

@@ -42,9 +42,9 @@ class DrawnLine(NamedTuple):
     role: str
     columns: DotColumns
     scale: Scale
-    sign: str = ""
+    sign: str
     """Its letter, or the marker of its points."""
-    points: bool = False
+    points: bool
     """True if its points have markers."""
     alarms: dict[int, str] = {}  # noqa: RUF012 - nobody changes it
     """Dot columns that findings are about."""
@@ -74,9 +74,9 @@ class Picture(NamedTuple):
     window: Window
     scale: Scale
     band: tuple[float, float]
-    best: tuple[int, float] | None = None
+    best: tuple[int, float] | None
     """Dot column and value of the main line's best."""
-    main_role: str = ""
+    main_role: str
 
 
 def picture_of(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.distributions import OF_NONE, DistributionKeys
 from verl_tui.indicators import INDICATORS
-from verl_tui.means import next_of
+from verl_tui.means import gathered, next_of
 from verl_tui.metrics import (
     OF_MACHINES,
     OF_TIME,
@@ -163,11 +163,11 @@ def _by_section(
     """Return the charts that pass a filter: those of the first keys, then section by section; what
     several devices have is in one chart.
     """
-    alike: dict[str, list[PlannedChart]] = {}
-    for plan in planned:
-        if not filter_ or plan.matches(filter_):
-            name = plan.key if plan.key in first else of_devices(plan.key)
-            alike.setdefault(name, []).append(plan)
+    alike = gathered(
+        (plan.key if plan.key in first else of_devices(plan.key), plan)
+        for plan in planned
+        if not filter_ or plan.matches(filter_)
+    )
     sections: tuple[list[PlannedChart], ...] = [], [], []
     for plans in alike.values():
         plan = plans[0]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 
-from verl_tui.means import clamp
+from verl_tui.means import clamp, gathered
 from verl_tui.rendering.charts.sparkline import tall
 from verl_tui.rendering.gpus.device_rows import (
     device_rows,
@@ -138,15 +138,14 @@ def gpu_rows(
     """
     width = max(1, width - 1)
     places = device_places(view)
-    headings = [paragraph(place.heading, "dim", width) for place in places]
     reasons = [paragraph(place.why, "dim", width) for place in places]
     beside = sum(map(len, reasons)) * zoomed
     share = _height_of_each(places, height, beside, zoomed=zoomed)
     rows: TextRows = []
-    for place, heading, why in zip(places, headings, reasons, strict=True):
+    for place, why in zip(places, reasons, strict=True):
         if rows and len(rows) + 2 < height:
             rows.append([])
-        rows += heading
+        rows += paragraph(place.heading, "dim", width)
         if zoomed:
             belongs = owns(view.run) if view.run else lambda _: ""
             rows += detail_rows(place.devices, width, share, belongs)
@@ -387,9 +386,7 @@ def matrix(devices: Sequence[Device], width: int, height: int) -> TextRows:
         width: Most cells a row may take.
         height: Rows that fit; they decide how much a cell shows, more rows may be returned.
     """
-    nodes: dict[str, list[Device]] = {}
-    for device in devices:
-        nodes.setdefault(device.node, []).append(device)
+    nodes = gathered((device.node, device) for device in devices)
     if width < 1 or not nodes:
         return []
     marks = _marks(devices)

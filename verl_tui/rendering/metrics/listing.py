@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.means import clamp, next_of
+from verl_tui.means import clamp, gathered, next_of
 from verl_tui.metrics import describe, family_rank, without_repeats
 from verl_tui.patterns import pattern
 from verl_tui.rendering.charts.chart_data import ARROWS
@@ -233,7 +233,7 @@ class Term(NamedTuple):
     """One word or expression."""
 
     search: Search
-    negated: bool = False
+    negated: bool
 
     def holds(self, text: str) -> bool:
         """Return True if a text matches."""
@@ -424,10 +424,10 @@ def grouped_keys(keys: Iterable[str]) -> tuple[MetricGroup, ...]:
     """Group keys by prefix, in natural order; the groups family by family, as on the dashboard."""
     prefixes = {key: key[: key.find("/") + 1] for key in sorted(keys, key=natural)}
     counts = Counter(prefixes.values())
-    groups: dict[str, list[str]] = {}
-    for key, prefix in prefixes.items():
-        name = prefix[:-1] if prefix and counts[prefix] > 1 else OTHER
-        groups.setdefault(name, []).append(key)
+    groups = gathered(
+        (prefix[:-1] if prefix and counts[prefix] > 1 else OTHER, key)
+        for key, prefix in prefixes.items()
+    )
     found = (MetricGroup(name, tuple(members)) for name, members in groups.items())
     return tuple(sorted(found, key=lambda group: min(map(family_rank, group.keys))))
 

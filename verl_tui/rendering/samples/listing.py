@@ -5,7 +5,6 @@ numbers as fit, and words of its response.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import defaultdict
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from math import isfinite, sqrt
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.means import finite, mean
+from verl_tui.means import finite, gathered, mean
 from verl_tui.on_demand.samples import Hits, SamplePage
 from verl_tui.rendering.samples.answers import final_answer
 from verl_tui.rendering.samples.query import (
@@ -112,19 +111,22 @@ def right_or_wrong(scores: Set[float]) -> bool:
 
 def summarise(facts: Sequence[SampleFacts]) -> StepScores:
     """Sum up the scores of a step's samples."""
-    scores: list[float] = []
-    groups: dict[str, list[float]] = defaultdict(list)
-    for fact in facts:
-        if fact.score is not None and isfinite(fact.score):
-            scores.append(fact.score)
-            if fact.group is not None:
-                groups[fact.group].append(fact.score)
+    known = [
+        (one.group, one.score)
+        for one in facts
+        if one.score is not None and isfinite(one.score)
+    ]
+    scores = [score for _, score in known]
     return StepScores(
         len(facts),
         scores,
         mean(scores) if scores else 0.0,
         right_or_wrong({*scores}),
-        {group: several for group, several in groups.items() if len(several) > 1},
+        {
+            group: several
+            for group, several in gathered(known).items()
+            if group is not None and len(several) > 1
+        },
     )
 
 

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from math import isfinite, nan
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.means import clamp, mean
+from verl_tui.means import clamp, finite, mean
 from verl_tui.rendering.samples.listing import right_or_wrong
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.piece import (
@@ -112,7 +112,7 @@ class PromptTable:
         """Return a sign for the responses of a prompt at a step, or at several; a blank where it
         was not drawn.
         """
-        means = [cell.mean for cell in cells if isfinite(cell.mean)]
+        means = finite(cell.mean for cell in cells)
         if not means:
             return "·" if cells else " ", "dim"
         value = mean(means)

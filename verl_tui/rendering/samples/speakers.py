@@ -207,7 +207,7 @@ class TextChunk(NamedTuple):
     """`system`, `user`, `assistant` or `tool`."""
     turn: int
     """Number of the turn in the text, from 0."""
-    token: bool = False
+    token: bool
     """True for a template's token, a tag or a fence."""
 
     @property

@@ -16,6 +16,7 @@ from os.path import commonprefix
 
 from rich.cells import cell_len, get_character_cell_size, set_cell_size
 
+from verl_tui.means import gathered
 from verl_tui.patterns import pattern
 
 Piece = tuple[str, str]
@@ -83,7 +84,7 @@ _FIRST_WIDE = "\u1100"
 
 
 class _Sizes(dict[str, int]):
-    """Cells of the characters met so far."""
+    """Cells of the characters met so far: 0, 1 or 2."""
 
     def __missing__(self, character: str) -> int:
         size = self[character] = get_character_cell_size(character)
@@ -105,7 +106,7 @@ def wrap(text: str, width: int) -> Iterator[str]:
         width: Cells that a row may take; without any there are no rows.
     """
     for start, end in spans(text, width):
-        unshowable = width == 1 and end - start == 1 and cells(text[start]) > 1
+        unshowable = width == 1 and end - start == 1 and _SIZES[text[start]] > 1
         yield _UNSHOWABLE if unshowable else text[start:end]
 
 
@@ -165,17 +166,12 @@ def fit_left(text: str, width: int) -> str:
     mark = ELLIPSIS[:width]
     room = width - len(mark)
     start = len(text)
-    while start > 0 and (size := cells(text[start - 1])) <= room:
+    while start > 0 and (size := _SIZES[text[start - 1]]) <= room:
         room -= size
         start -= 1
-    while start < len(text) and not cells(text[start]):
+    while start < len(text) and not _SIZES[text[start]]:
         start += 1  # combining marks have lost their base
-    return mark + text[start:]
-
-
-def cells(character: str) -> int:
-    """Return the width of a character: 0, 1 or 2 cells."""
-    return _SIZES[character]
+    return mark + text[start:].lstrip()
 
 
 def _line_spans(line: str, width: int) -> Iterator[tuple[int, int]]:
@@ -254,11 +250,7 @@ def _middle(text: str, cells: int) -> str:
     if cells < 5:
         return fit(text, cells)
     head = set_cell_size(text, cells // 2).rstrip()
-    tail = len(text)
-    room = cells - cell_len(head) - 1
-    while cell_len(text[tail - 1 :]) <= room:
-        tail -= 1
-    return head + ELLIPSIS + text[tail:].lstrip()
+    return head + fit_left(text, cells - cell_len(head))
 
 
 @lru_cache(1024)
@@ -283,18 +275,14 @@ def paragraph(text: str, role: str, cells: int, before: Piece = ("", "")) -> Tex
 
 def cut(pieces: Pieces, cells: int) -> Pieces:
     """Return a row cut to `cells` cells, with an ellipsis at its end if text is lost."""
-    room = max(0, cells)
-    mark = ELLIPSIS[:room] if cell_len(text_of(pieces).rstrip()) > room else ""
-    room -= len(mark)
+    if cells_of(pieces) <= cells:
+        return pieces
+    left = fit(text_of(pieces).rstrip(), cells)
     row: Pieces = []
     for text, role in pieces:
-        if cell_len(text) > room:
-            row.append((text[: _end(text, room)], role))
-            break
-        room -= cell_len(text)
-        row.append((text, role))
-    last = next((role for text, role in reversed(row) if text), "")
-    return [*row, (mark, last)] if mark else row
+        row += [(left[: len(text)], role)] * bool(left)
+        left = left[len(text) :]
+    return row
 
 
 def size_text(count: int) -> str:
@@ -348,9 +336,7 @@ def short_names(names: tuple[str, ...], cells: int) -> Mapping[str, str]:
     and where two would look alike then, in those that these share.
     """
     found = _shortened(names, cells)
-    alike: dict[str, list[str]] = {}
-    for name, text in found.items():
-        alike.setdefault(text, []).append(name)
+    alike = gathered((text, name) for name, text in found.items())
     for group in alike.values():
         found |= _shortened(group, cells) if group[1:] else {}
     return found

@@ -128,8 +128,7 @@ def stacked(
 
 def sized(pieces: Pieces, size: int, *, right: bool = False) -> Pieces:
     """Return a value padded or cut to exactly so many cells."""
-    if size < cells_of(pieces):
-        pieces = cut(pieces, size)
+    pieces = cut(pieces, size)
     spare = size - cells_of(pieces)
     space = [(" " * spare, "")] * (spare > 0)
     return [*space, *pieces] if right else [*pieces, *space]
