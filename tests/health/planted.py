@@ -162,9 +162,8 @@ def hold(one: Case) -> None:
     assert one.why in (reason(verdict, one.id) or "")
     if one.says is None or one.says == OVER:
         assert reported is None
-        assert [bool(past.cleared_step) for past in episodes(verdict, one.id)] == (
-            [True] if one.says else []
-        )
+        cleared = [bool(past.cleared_step) for past in episodes(verdict, one.id)]
+        assert cleared == [True] * bool(one.says)
         return
     assert reported is not None
     said = "\n".join((reported.message, *reported.evidence, reported.advice or ""))

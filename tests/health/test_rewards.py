@@ -158,10 +158,9 @@ def beside_format(other: list[float]) -> Case:
     columns = {
         "reward": noisy(ramp(0.5, 1.5, finish=60), 0.02),
         "rewards/format/mean": PART,
+        "rewards/other/mean": other,
     }
-    return case(
-        "component-imbalance", {**columns, "rewards/other/mean": other}, beside=OTHER
-    )
+    return case("component-imbalance", columns, beside=OTHER)
 
 
 def bought(
@@ -181,8 +180,10 @@ PARTS = [
     # a part under two names is one
     case("component-imbalance", {"reward": PART, "rewards/x/mean": PART, "train/rewards/x/mean": [0.3] * 300},
          beside=OTHER, why="no components"),
-    # what cannot gain is not stuck: at its ceiling, tripled on a scale of its own, a penalty that is not given
+    # next to nothing; what cannot gain is not stuck: at its ceiling, tripled on a scale of its own, a penalty that is not given
     # any more, is as small as it can be, or has a relapse
+    beside_format(noisy([0.03] * 300, 0.01))._replace(facts={"cause": "rewards/other/mean scores next to nothing"},
+        says="(rewards/other/mean) has stayed below 0.1 for 300 steps…(the total is at its top)"),
     beside_format([1.0] * 300),
     beside_format([0.05] * 300),
     beside_format(noisy(ramp(0.02, 0.06, finish=250), 0.002)),

@@ -70,13 +70,10 @@ def _rule(rule: Rule, *, silenced: bool) -> Iterator[str]:
 def condition(rule: Rule) -> str:
     """Return the condition of a rule in one line."""
     if rule.condition == "diagnosis":
+        limit = f", threshold {rule.threshold:g}" if rule.threshold else ""
         window = f", over {rule.window} logged steps" if rule.window > 1 else ""
-        return (
-            "a diagnosis"
-            + (f", threshold {rule.threshold:g}" if rule.threshold else "")
-            + window
-        )
-    judged = rule.indicator or " or ".join(rule.metric)
+        return f"a diagnosis{limit}{window}"
+    judged = rule.indicator or " or ".join(rule.metric) or rule.title
     beside = rule.beside_indicator or " or ".join(rule.beside_metric)
     if rule.stream != "value":
         judged += f" ({rule.stream}{f' with {beside}' if beside else ''})"

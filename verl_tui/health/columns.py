@@ -111,7 +111,8 @@ def _judge(
     scale = _scale(rule, series)
     restarts = tuple([mark.step for mark in run.restarts])
     threshold = rule.threshold * limit.value
-    title = rule.title + " in validation" * keys[0].startswith("val_samples/")
+    title = rule.title + f" ({keys[0]})" * rule.parts
+    title += " in validation" * keys[0].startswith("val_samples/")
     same = tuple([(one.key, one.revision) for one in series])
     basis = (same, threshold, gate, scale, restarts)
     newest = [(len(one), one.values[-1:].tobytes()) for one in series]
@@ -214,11 +215,10 @@ def _finding(
     """Return the breach that holds."""
     known = judged.facts or {}
     rule, since, newest = context.rule, known["since"], known["at"]
-    is_alone = rule.stream not in ("widest", "of the others")
     facts = {
         **known,
         "title": title,
-        "key": key if is_alone else f"{key} ({rule.title})",
+        "key": key + f" ({rule.title})" * (rule.stream in ("widest", "of the others")),
         "long": context.duration(since, newest),
         "newest": f"{rule.written(known['last'])} at step {newest}",
         "note": f" ({_multiple(rule, limit)})" if limit.words else "",

@@ -165,7 +165,7 @@ class Rule:
             since_step=since,
             evidence=tuple(filter(None, [*said, *evidence])),
             source=self.source,
-            cause=cause or self.cause,
+            cause=cause or filled(self.cause, known),
             **fields,
         )
 

@@ -280,8 +280,7 @@ def _gains_beside(context: RuleContext) -> bool:
     """Return whether validation or a part of the reward has gained over the run."""
     run = context.run
     keys = (*validation_keys(run.keys), *gaining_components(run))
-    known = filter(None, map(context.known, keys))
-    return any(trend(_known(one)).t >= _SURE for one in known)
+    return any(trend(_known(context.known(key))).t >= _SURE for key in keys)
 
 
 def _nothing_to_gain(context: RuleContext, known: Numbers) -> str | None:
