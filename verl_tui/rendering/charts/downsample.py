@@ -218,7 +218,7 @@ def trend_ends(
     values = [v / 4 for v in values[-TREND_POINTS:] if isfinite(v)]
     if len(values) < 4:
         return None
-    jumps = [abs(after - before) for before, after in pairwise(values)]
+    jumps = [*map(abs, map(sub, values[1:], values))]
     noise = median(jumps)
     # what is beyond rounding, and can be seen
     least, greatest = drawn or (0.0, 0.0)
