@@ -10,6 +10,7 @@ from math import copysign, inf, isfinite, nan
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.means import finite
 from verl_tui.runs.series import Points
 
 if TYPE_CHECKING:
@@ -215,7 +216,7 @@ def trend_ends(
         drawn: As for `trend`.
     """
     # Sums and differences of the largest numbers would overflow.
-    values = [v / 4 for v in values[-TREND_POINTS:] if isfinite(v)]
+    values = [value / 4 for value in finite(values[-TREND_POINTS:])]
     if len(values) < 4:
         return None
     jumps = [*map(abs, map(sub, values[1:], values))]
@@ -247,7 +248,7 @@ def weight_for(values: Sequence[float]) -> float:
     The noise is how much neighbours differ, mostly; where they seldom do, but then by far, as of a
     share that is 0 or 1, it is how much they do on average, if that is more than the trend.
     """
-    known = [value for value in values[-_ENOUGH:] if isfinite(value)]
+    known = finite(values[-_ENOUGH:])
     if len(known) < _FEWEST:
         return 0.0
     apart = [abs(b - a) for a, b in pairwise(known)]

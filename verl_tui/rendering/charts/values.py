@@ -73,7 +73,7 @@ def listed(keys: Iterable[str], view: View, look: ChartLook) -> list[CsvColumn]:
     """Return metrics of the shown run at the steps that are in sight, as `in_sight` does."""
     run = view.run
     assert run is not None
-    ends = look.span.shown(run.reach) if look.span and run.reach else (None, None)
+    ends = look.steps(run) or (None, None)
     wanted: dict[str, None] = {}
     for key in keys:
         wanted |= dict.fromkeys((key, *run.spreads.get(key, OF_NONE).quantiles))
@@ -159,7 +159,7 @@ _LONGEST = 40
 """Cells of a name."""
 
 
-def cursor_values(data: ChartData, step: int, at: int | None = None) -> Iterator[str]:
+def cursor_values(data: ChartData, step: int, at: int | None) -> Iterator[str]:
     """Yield the position of the cursor and the value of every line there: that of its newest point
     up to the step.
 

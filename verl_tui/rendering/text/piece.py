@@ -36,7 +36,7 @@ def text_of(row: Iterable[tuple[str, object]]) -> str:
 
 def cells_of(row: Iterable[Piece]) -> int:
     """Return the cells that a row takes."""
-    return sum([cell_len(text) for text, _ in row])
+    return cell_len(text_of(row))
 
 
 def joined(cells: Iterable[Piece]) -> Pieces:

@@ -143,7 +143,7 @@ class Chart(RoleStyled, can_focus=True):
         if self._drawn_size != self.outer_size:
             self.refresh()
 
-    def cursor_values(self, at: int | None = None) -> list[str]:
+    def cursor_values(self, at: int | None) -> list[str]:
         """Return what the cursor reads, `at` this step on an axis of time; nothing while there is
         no cursor.
         """
@@ -293,8 +293,9 @@ class ChartTiles(ContainedWidget, Container):
         tiles = self._places(size)
         if len(self.children) < len(tiles):
             self.call_later(self._have, len(tiles))
-        if (size, tiles, len(self.children)) != self.laid:
-            self.laid = size, tiles, len(self.children)
+        laid = size, tiles, len(self.children)
+        if laid != self.laid:
+            self.laid = laid
             self.attempt(partial(self._fill, size, in_layout=True))
         children = self.children[: len(tiles)]
         placed = [
