@@ -66,7 +66,7 @@ def config_path(path: Path | None = None) -> Path:
         path: File named by the user; without it the environment variable's, else the one in the
             user's configuration directory.
     """
-    if path is not None:
+    if path:
         return path
     named = os.environ.get(ENVIRONMENT)
     if named:

@@ -72,7 +72,7 @@ _log: DebugLog | None = None
 
 def note(what: str, **figures: object) -> None:
     """Write what was done, with figures: `batch path=/x/train.log records=48`."""
-    if _log is not None:
+    if _log:
         _log.write(
             " ".join([what, *(f"{name}={value}" for name, value in figures.items())])
         )
@@ -80,14 +80,14 @@ def note(what: str, **figures: object) -> None:
 
 def note_error(what: str, error: BaseException) -> None:
     """Write an error with its traceback."""
-    if _log is not None:
+    if _log:
         _log.write(f"{what}: {''.join(traceback.format_exception(error)).rstrip()}")
 
 
 @contextmanager
 def timed(what: str, **figures: object) -> Iterator[None]:
     """Write how many milliseconds something took."""
-    if _log is None:
+    if not _log:
         yield
         return
     began = time.perf_counter()
@@ -126,6 +126,6 @@ def recording(path: Path, mask: Mask) -> Iterator[DebugLog]:
 
 
 def _thread_ended(args: threading.ExceptHookArgs) -> None:
-    if args.exc_value is not None:
+    if args.exc_value:
         note_error("thread ended by", args.exc_value)
     threading.__excepthook__(args)

@@ -149,7 +149,7 @@ class Evaluation:
     def histograms(self) -> dict[str, Bins]:
         """Return how scores and characters of responses are distributed, by name; not of few."""
         found = {"score": self.scores(), "length": _distribution(self._lengths)}
-        return {name: one.bins for name, one in found.items() if one is not None}
+        return {name: one.bins for name, one in found.items() if one}
 
     def _of_scores(self, *, whole: bool) -> dict[str, float]:
         """Return how good the samples are, and the shares of groups of one score. Right is the top
@@ -166,7 +166,7 @@ class Evaluation:
             "score_max": float(scores.max()),
             "score_std": float(above.std()),
         }
-        if (spread := self.scores()) is not None:
+        if spread := self.scores():
             found |= {f"score/{name}": spread.figures[name] for name in QUANTILES}
         order = np.lexsort((scores, prompts))
         starts = np.flatnonzero(np.diff(prompts[order], prepend=~prompts[order[0]]))

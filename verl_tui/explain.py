@@ -114,7 +114,7 @@ def _stood_still(run: Run, found: Finding, now: float) -> Data:
         ago = age(now - run.last_record)
         said.append(f"last record {moment:%Y-%m-%d %H:%M:%S} UTC{by}, {ago} ago")
     cause = (waiting(run) if hangs else None) or root_cause(run)
-    if cause is not None:
+    if cause:
         said.append(f"{cause.path}, line {cause.event.line}")
     change = _CHANGE.search((found.advice or "").replace(",", ""))
     setting = change and {**change.groupdict(), "why": "fits the error: a guess"}
@@ -132,7 +132,7 @@ def _course(run: Run, verdict: Verdict, guide: Guide, now: float) -> Data:
         return _stood_still(run, found, now)
     after, is_info = verdict.consequences(found), found.severity is Severity.INFO
     around = None if is_info else moves(run, found, after)
-    if around is None:
+    if not around:
         chain = [Part(found.since_step, found.headline, finding=found.id)]
         return {"line": "noted: " * is_info + found.message, "chain": chain}
     chain = _chain(around, found, after)
@@ -208,7 +208,7 @@ def _setting(run: Run, guide: Guide, found: Finding) -> Data | None:
     rules = (rule for rule in guide.rules if rule.id == found.id)
     known = (one for rule in rules for one in CAUSES[rule.causes](run) if one.proposed)
     worst = max(known, key=attrgetter("times"), default=None)
-    if worst is None:
+    if not worst:
         return None
     return {**worst._asdict(), "why": worst.why.strip(": ") or _ROOM}
 

@@ -49,7 +49,7 @@ class Failures:
         self.count += 1
         words = in_place(error)
         known = self._known.get(words)
-        if known is None:
+        if not known:
             trace = "".join(traceback.format_exception(error, limit=-_FRAMES)).rstrip()
             known = Failure(words, trace)
             if len(self._known) < _MOST:

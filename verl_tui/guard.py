@@ -69,7 +69,7 @@ class Bests:
         found = best(run, by.metric, lowest=by.lowest)
         first = name not in self._best
         known = self._best.setdefault(name, found)
-        if found is None or not (first or _is_better(found, known)):
+        if not found or not (first or _is_better(found, known)):
             return None
         self._best[name] = found
         if not first:
@@ -79,7 +79,7 @@ class Bests:
 
 def _is_better(found: Best, known: Best | None) -> bool:
     """Return whether a best is a new and better one; a restarted run may lose its earlier best."""
-    if known is None:
+    if not known:
         return True
     higher = found.value > known.value
     alike = found.value == known.value or found.step == known.step
@@ -238,7 +238,7 @@ class Events(RunFollower):
         """Yield what has happened to a run since the last tick."""
         before, current = self._states.get(run.name), state(run, self.now)
         self._states[run.name] = current
-        if before is None:
+        if not before:
             self._known[run.name] = _Known(run.step, set(run.restarts))
             yield self._line("start", run, total_steps=run.total_steps)
         known = self._known[run.name]
@@ -283,7 +283,7 @@ class Events(RunFollower):
         for name, one in reversed(present.items()):
             repeated, before = name in known.findings, known.findings.get(name)
             known.findings[name] = one
-            if before is None or _weight(before) != _weight(one):
+            if not before or _weight(before) != _weight(one):
                 yield self._line(
                     "finding", run, **_named(one), message=one.message,
                     evidence=list(one.evidence[:_EVIDENCE]), follows=one.consequence_of,
@@ -294,7 +294,7 @@ class Events(RunFollower):
         """Yield a new best, by validation where there is one."""
         by = "validation" if "validation" in run.indicators else "reward"
         new = self._bests.new(run, BestBy(by), self.now, at_once=over)
-        if new is not None and not new[1]:
+        if new and not new[1]:
             top = new[0]
             yield self._line(
                 "best",
@@ -489,7 +489,7 @@ class Guard(RunFollower):
     def _best(self, run: Run, by: BestBy) -> EventLines:
         """Yield a new best; the first look only reports the best before the guard."""
         new = self._bests.new(run, by, self.now)
-        if new is None:
+        if not new:
             return
         found, first = new
         exact, nearest = found.checkpoint, found.nearest

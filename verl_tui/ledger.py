@@ -236,7 +236,7 @@ def ledger(run: Run, verdict: Verdict, guide: Guide, now: float) -> Data | None:
         now: Seconds since the epoch; a run that hangs loses hours until then.
     """
     made = None if run.preview else passes(run)
-    if made is None:
+    if not made:
         return None
     of = _Account(rule_context(run, guide, now), verdict, made, made.seconds, {})
     _share_out(of)

@@ -117,7 +117,7 @@ class ReadingThreads:
                 debug_log.note_error("following the logs", error)
                 why = f"reading was interrupted, and goes on: {in_full(error)}"
                 self._trouble = (why,)
-                if feed is None:  # it would have said so with what it finds
+                if not feed:  # it would have said so with what it finds
                     self._deliver(Discovery((), (), (), read=True))
                 self._stop.wait(_AFTER_ERROR)
 

@@ -215,7 +215,7 @@ class Pulse(NamedTuple):
 
     time: float | None
     """When, as the line states it."""
-    counters: str = ""
+    counters: str
     """The counters, empty if it is only a time."""
 
 

@@ -265,7 +265,7 @@ class Mask:
             text = _any_of(self._learnt).sub(HIDDEN, text)
         text = _FORMS.sub(HIDDEN, _without_secrets(text, len))
         if not self.keep_homes:
-            text = self._home.sub("~", text) if self._home is not None else text
+            text = self._home.sub("~", text) if self._home else text
             text = _HOME.sub("~", text)
         if self._keep_names:
             return text
@@ -356,7 +356,7 @@ def _without_secrets(text: str, note: Callable[[str], object]) -> str:
             lines[at] = _strictly_hidden(line, note)
             for end, value in _NEXT:
                 opened = end.search(line[-LONGEST_NAME:])
-                if opened is not None:
+                if opened:
                     _hide_next(lines, at + 1, value, note, opened[0].rstrip()[-1])
                     break
     return "\n".join(lines)
@@ -395,7 +395,7 @@ def _hide_next(
     for number in range(at, min(at + _MOST_ITEMS, len(lines))):
         line = lines[number]
         found = form.match(line)
-        if found is not None:
+        if found:
             note(found["value"])
             lines[number] = found["before"] + HIDDEN + line[found.end() :]
             if opened != "[" and not (opened == ":" and found["before"].endswith("- ")):

@@ -70,7 +70,7 @@ def parse_elapsed(text: object) -> float | None:
     if not isinstance(text, str):
         return None
     found = _CLOCK.fullmatch(text.strip()) or _WORDS.fullmatch(text.strip())
-    if found is None or not any(found.groups()):
+    if not found or not any(found.groups()):
         return None
     days, hours, minutes, seconds, rest, *thousandths = found.groups(default="0")
     return (

@@ -58,7 +58,7 @@ def log_of(
     try:
         with opened(path) as raw:
             file = LogFile(raw.fileno())
-            if grep is None:
+            if not grep:
                 lines, mark, before = _around(file, reading, path, count, at)
             else:
                 lines, mark, before = _matching(file, grep, count)
@@ -74,7 +74,7 @@ def log_of(
         "gave_up": grep is not None and grep.given_up,
     }
     shown = [line.text for line in lines]
-    if mask is not None:
+    if mask:
         shown, answer = mask.lines(shown), mask.data(answer)
     described = [
         _described(line.start, text, None if full else SHOWN, mark)

@@ -158,7 +158,7 @@ def read_run(
     def chosen(file: FoundFile) -> Source:
         if wanted is not None and file_size(file.path) > max(long, wanted):
             end = end_source(file, wanted)
-            if end is not None:
+            if end:
                 ends.append(end)
                 return end
         return source_of(file)

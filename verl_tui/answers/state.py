@@ -43,7 +43,7 @@ def state_of(reading: Reading, *, in_words: bool = False) -> Data | None:
     if not reading.whole:
         known["verdict"] = known["findings"] = None
         # only a line number in an unread part would show the stage of a start
-        if any(source.stage is not None for source in run.sources.values()):
+        if any(source.stage for source in run.sources.values()):
             known["phase"] = None
     return reading.part | {name: known[name] for name in _FIELDS.split()}
 

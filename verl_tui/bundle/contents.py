@@ -279,7 +279,7 @@ def _charts(of: Bundle) -> str:
 
 def _gpus(of: Bundle) -> Data:
     reading = of.monitor.gpus
-    if reading is None:
+    if not reading:
         return {"problem": "not read"}
     return {"problem": reading.problem, "gpus": [asdict(gpu) for gpu in reading.gpus]}
 

@@ -55,7 +55,7 @@ def processes_of(run: Run) -> list[Process]:
     found: dict[int, Process] = {}
     for status in run.statuses:
         writer = status.writer
-        if writer is not None and not writer.gone and not writer.by_name:
+        if writer and not writer.gone and not writer.by_name:
             with suppress(psutil.Error):
                 process = psutil.Process(writer.pid)
                 children = process.children(recursive=True)

@@ -114,7 +114,7 @@ class CommandParser(argparse.ArgumentParser):
             sign, head, beside = _ENTRY.fullmatch(declared).groups()  # type: ignore[union-attr]
             if not sign:
                 group = None
-            elif group is None:
+            elif not group:
                 group = self.add_mutually_exclusive_group()
             names = _names(head)
             settings = _settings(head, words or _USUAL[head])

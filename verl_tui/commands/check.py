@@ -74,7 +74,7 @@ def run(options: Options) -> int:
         # `check … | head` has seen enough; the exit code stays that of the health
         close_stdout()
     finally:
-        if notifier is not None:  # also where a full disk takes no report
+        if notifier:  # also where a full disk takes no report
             _notify(notifier, monitor, options)
     return exit_code(found, strict=options.strict)
 
@@ -107,7 +107,7 @@ def _widths(bands: Sequence[str]) -> Mapping[str, float | None]:
         share = re.fullmatch(r"(\d*\.?\d+)(%?)", wide)
         if wide == "off":
             del widths[figure]
-        elif share is not None:
+        elif share:
             widths[figure] = float(share[1]) / (100 if share[2] else 1)
         else:
             raise UsageError(f"--band: {text} has no share such as 5% or 0.05, nor off")
@@ -134,7 +134,7 @@ def _held(
 def _notifier(options: Options) -> Notifier | None:
     """Return the notifier if notifications were requested, before anything is read."""
     notifier = notifier_for(options.settings) if options.notify else None
-    if notifier is not None and options.state is not None:
+    if notifier and options.state is not None:
         notifier.read_state(options.state)
     return notifier
 
@@ -148,7 +148,7 @@ def _notify(notifier: Notifier, monitor: Monitor, options: Options) -> None:
     # With a state file, the next check sums up the messages that were held back.
     print_message(*notifier.close(keeps_held=state is not None))
     try:
-        if state is not None:
+        if state:
             notifier.write_state(state)
     except OSError as error:
         print_message(f"{unwritten(error, state)}; the next check sends the same again")

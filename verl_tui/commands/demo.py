@@ -45,7 +45,7 @@ def run(options: Options) -> int:
     if not options.headless:
         need_terminal()
     kept: Path | None = options.dir
-    if kept is None:
+    if not kept:
         temporary = tempfile.TemporaryDirectory(
             prefix="verl-tui-demo-", ignore_cleanup_errors=True
         )

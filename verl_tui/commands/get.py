@@ -200,7 +200,7 @@ def _log(options: Options) -> int:
     except ValueError as error:
         raise UsageError(f"--grep: {error}") from error
     reading, now = _waited(options), time.time()
-    if reading is None:
+    if not reading:
         reading = read_run(options.paths, options.run, now, FIRST, LONG, alive=True)
     print_message(*reading.sentences)
     count = options.last or _LINES
@@ -220,7 +220,7 @@ def _around_error(options: Options, reading: Reading, now: float) -> bool:
     from verl_tui.runs.views.state import State, state
 
     end = reading.run.outcome
-    if options.error and (end is None or end.kind is EventKind.FINISHED):
+    if options.error and (not end or end.kind is EventKind.FINISHED):
         raise UsageError(f"--error: no error has ended {reading.run.name}")
     asked = {options.around, options.last, options.grep} != {None}
     return options.error or (not asked and state(reading.run, now) is State.CRASHED)

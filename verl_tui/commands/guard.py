@@ -87,7 +87,7 @@ def _follow(paths: Sequence[str], config: Config, orders: Orders) -> Guard:
                 known, problem = problem, _write_event(event)
                 if problem not in ("", known):
                     print_message(f"standard output: {problem}; the guard goes on")
-            if notifier is not None:
+            if notifier:
                 notifier.send_changes(guard.monitor, now)
                 # a finding first, then the command that it set off
                 for event in events:

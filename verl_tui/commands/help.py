@@ -101,7 +101,7 @@ def manual(words: Sequence[str], program: CommandParser, config: Config) -> str:
     command: CommandParser | None = program
     for word in words:
         command = command and command.commands.get(word)
-    if command is not None:
+    if command:
         return command.format_help()
     name = " ".join(words)
     if name in TOPICS:

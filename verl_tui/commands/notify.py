@@ -51,7 +51,7 @@ def _test(options: Options) -> int:
     from verl_tui.notify.message import Message
 
     to = destination_for(settings_for(options.settings), options.preset)
-    if to is None:
+    if not to:
         raise UsageError(NO_ADDRESS)
     try:
         words = "this is a test: messages from here arrive"

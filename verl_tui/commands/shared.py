@@ -189,7 +189,7 @@ def debugging(path: Path | None, words: Sequence[str]) -> Iterator[None]:
     Raises:
         UsageError: The file exists or cannot be made.
     """
-    if path is None:
+    if not path:
         yield
         return
     import platform
@@ -279,7 +279,7 @@ class Options(Namespace):
         if left := ", ".join(run.name for run in found if run not in runs):
             print_message(f"left out, as there is no training in it: {left}")
         first = next((run for run in runs if run.keys), None)
-        if first is None:
+        if not first:
             raise NothingError(f"no run with numbers to {purpose}")
         if self.baseline is not None:
             first = find_run(runs, self.baseline)
@@ -346,7 +346,7 @@ def destination_for(
     from verl_tui.notify.delivery import destination
 
     found = destination(os.environ, settings.file, preset or settings.preset)
-    if found is not None and found.preset == "apprise" and not find_spec("apprise"):
+    if found and found.preset == "apprise" and not find_spec("apprise"):
         raise UsageError(
             f"{found.where}: this address needs apprise: pip install 'verl-tui[notify]'"
         )
@@ -364,7 +364,7 @@ def notifier_for(config: Config, command: str | None = None) -> Notifier | None:
     if command not in (None, *settings.commands):
         return None
     to = destination_for(settings)
-    if to is not None:
+    if to:
         from verl_tui.notify.notifier import Notifier
 
         return Notifier(settings, to)

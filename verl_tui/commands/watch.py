@@ -73,7 +73,7 @@ def run(options: Options) -> int:
                 notifier=notifier,
             )
     finally:
-        if notifier is not None:
+        if notifier:
             print_message(*notifier.close(_FAREWELL))
 
 

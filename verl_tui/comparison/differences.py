@@ -77,7 +77,7 @@ def differences(base: RunGroup, other: RunGroup) -> Iterator[Difference]:
         change = two - one
         basis, spread, reason = _spread(kind, base, other)
         low = high = verdict = None
-        if spread is not None:
+        if spread:
             low, high = change - spread.reach, change + spread.reach
             verdict = _verdict(low, high, direction(kind, base.members))
         runs = len(ours), len(theirs)
@@ -111,7 +111,7 @@ def _spread(
     """Return the evidence of a difference and how certain it is, or why that is unknown."""
     basis = SEEDS
     ours, theirs = (of_seeds(group.values(kind.id)) for group in (base, other))
-    if ours is None or theirs is None:
+    if not ours or not theirs:
         if kind.of != "mean":
             return (
                 None,
@@ -120,7 +120,7 @@ def _spread(
             )
         basis = WITHIN_RUN
         ours, theirs = (within_run(kind, one.members) for one in (base, other))
-    if ours is None or theirs is None:
+    if not ours or not theirs:
         return None, None, "too few values logged for an interval"
     return basis, combined((-1, ours), (1, theirs)), None
 
@@ -131,7 +131,7 @@ def within_run(kind: FigureKind, runs: Sequence[MeasuredRun]) -> Spread | None:
     """
     values = (run.last_values(kind.indicator) for run in runs)
     found = [of_one_run(known) for known in values if known]
-    spreads = [(1 / len(found), spread) for spread in found if spread is not None]
+    spreads = [(1 / len(found), spread) for spread in found if spread]
     return combined(*spreads) if spreads and len(spreads) == len(found) else None
 
 
@@ -250,7 +250,7 @@ def _by_chance(kind: FigureKind, mine: MeasuredRun, base: RunGroup) -> float:
     known.
     """
     seeds = of_seeds(base.values(kind.id))
-    if seeds is not None:
+    if seeds:
         # A further run varies as the others do, beside the uncertainty of their mean.
         return seeds._replace(error=seeds.error * math.sqrt(seeds.freedom + 2)).reach
     sides = [within_run(kind, one) for one in (base.members, (mine,))]
@@ -258,7 +258,7 @@ def _by_chance(kind: FigureKind, mine: MeasuredRun, base: RunGroup) -> float:
         sides = [_single(one, kind.indicator) for one in (*base.members, mine)]
     elif kind.of != "mean":
         return 0.0
-    known = [(1.0, side) for side in sides if side is not None]
+    known = [(1.0, side) for side in sides if side]
     return combined(*known).reach if len(known) == 2 else 0.0
 
 
@@ -398,7 +398,7 @@ def _found(
         )
         for settings in alike.values():
             one = _correlation(settings[0], kind.id, reached)
-            if one is not None:
+            if one:
                 yield one._replace(settings=tuple(same.key for same in settings))
 
 

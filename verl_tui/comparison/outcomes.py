@@ -261,7 +261,7 @@ def incomparable(kind: FigureKind, runs: Sequence[MeasuredRun]) -> str:
 
 def _algorithm(one: MeasuredRun) -> str | None:
     fact = identity(one.run).get("algorithm")
-    return None if fact is None else fact.value
+    return fact.value if fact else None
 
 
 _UNLIKE: Mapping[str, tuple[str, Callable[[MeasuredRun], Any]]] = {
@@ -295,5 +295,5 @@ def _on_bounded_scale(one: MeasuredRun) -> bool | None:
     if bounded(one.run) is not None:
         return True
     ends = (series.highest_point(sign) for sign in (1.0, -1.0))
-    sizes = [abs(point.value) for point in ends if point is not None]
+    sizes = [abs(point.value) for point in ends if point]
     return False if max(sizes, default=0.0) > 1 + _ROUNDING else None

@@ -53,7 +53,7 @@ def _judged(of: Callable[[Verdict], ColumnValue]) -> _OwnColumn:
 
     def known(run: Run, at: Moment) -> ColumnValue:
         verdict = at.verdicts.get(run.name)
-        return None if verdict is None else of(verdict)
+        return of(verdict) if verdict else None
 
     return known
 
@@ -163,7 +163,7 @@ def apart(columns: Iterable[str], runs: Collection[Run]) -> tuple[str, ...]:
         one = _OF_KL.fullmatch(column)
         logged = chain.from_iterable(run.indicators for run in runs)
         shown = {shown_kl(run) for run in runs if one} & {*logged}
-        if one is None or len(shown) < 2:
+        if not one or len(shown) < 2:
             return [column]
         return [f"{one[1]}{INDICATORS[id].label}{one[2] or ''}" for id in KL_INDICATORS]
 
@@ -243,7 +243,7 @@ class _RunFigure(NamedTuple):
         if self.of in ("", "last"):
             return values.values[-1] * sign
         point = values.highest_point(self.way * sign) if self.way else None
-        return None if point is None else point.value * sign
+        return point.value * sign if point else None
 
 
 def _found(column: str, run: Run) -> _RunFigure | None:

@@ -85,10 +85,10 @@ def differing_facts(runs: Sequence[Run]) -> list[DifferingSetting]:
     found = []
     for label in dict.fromkeys(chain.from_iterable(known)):
         stated = [facts.get(label) for facts in known]
-        values = tuple(ABSENT if fact is None else fact.value for fact in stated)
+        values = tuple(fact.value if fact else ABSENT for fact in stated)
         if len({*values}) > 1:
             pairs = zip(runs, stated, strict=True)
-            keys = {run.name: fact.key for run, fact in pairs if fact is not None}
+            keys = {run.name: fact.key for run, fact in pairs if fact}
             found.append(DifferingSetting(label, values, keys))
     return found
 

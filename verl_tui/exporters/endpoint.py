@@ -67,13 +67,13 @@ class MetricsServer(ThreadingMixIn, TCPServer):
         if login is not None:
             self.authorization = b"Basic " + base64.b64encode(login.encode())
         super().__init__((str(host), port), _Request)
-        if tls is not None:
+        if tls:
             # Each request's own thread shakes hands, so that a slow client holds up no other.
             self.socket = tls.wrap_socket(
                 self.socket, server_side=True, do_handshake_on_connect=False
             )
         shown = f"[{host}]" if self.address_family == socket.AF_INET6 else host
-        scheme = "http" if tls is None else "https"
+        scheme = "https" if tls else "http"
         self.address = f"{scheme}://{shown}:{self.server_address[1]}{PATH}"
         """Where the metrics are."""
         threading.Thread(

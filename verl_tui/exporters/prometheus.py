@@ -52,7 +52,7 @@ _OF_LOG = "The log's metric; its key is in verl_metric_info."
 class Exposition(NamedTuple):
     """All metrics at one moment; immutable, so that any thread may read it."""
 
-    families: Sequence[Metric] = ()
+    families: Sequence[Metric]
     left_out: tuple[str, ...] = ()
     """One sentence for each limit that left something out, and for each run with something
     missing.
@@ -79,7 +79,7 @@ def exposition(
     newest = sorted(known, key=lambda run: -(run.last_record or 0.0))
     runs = newest[:most_runs]
     out.left["runs"] = len(newest) - len(runs)
-    for gpu in monitor.gpus.gpus if monitor.gpus is not None else ():
+    for gpu in monitor.gpus.gpus if monitor.gpus else ():
         if gpu.memory_used is not None:
             out.add(names.GPU_MEMORY, gpu.memory_used, device=gpu.index)
     labelled = _labelled(runs).items()

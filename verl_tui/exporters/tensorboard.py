@@ -104,7 +104,7 @@ class RunLogDirectory:
         points = self._write_scalars(run, tags, times)
         self._write_histograms(run, times)
         self._write_samples(run, times)
-        if self._file is not None:
+        if self._file:
             self._file.flush()
         return points, len(times.without)
 
@@ -122,7 +122,7 @@ class RunLogDirectory:
             return  # a file system without locks
 
     def _out(self, times: _StepTimes) -> EventFile:
-        if self._file is None:
+        if not self._file:
             self._file = EventFile(self.directory, times.now)
         return self._file
 
@@ -132,7 +132,7 @@ class RunLogDirectory:
         """
         series = run.series(tag)
         written = self._written.scalars.get(tag)
-        if series is None or written is None:
+        if series is None or not written:
             return None
         count = min(len(written[0]), len(series))
         steps = np.asarray(written[0][:count]), np.asarray(series.steps[:count])
@@ -199,7 +199,7 @@ class RunLogDirectory:
                 continue
             scores, first = _samples(run, place, self._samples)
             distribution = of_values(scores)
-            if distribution is not None:
+            if distribution:
                 self._write_histogram(tags[0], step, distribution.bins, times)
             for number, sample in enumerate(first):
                 tag = f"{scale}/sample_{number}"
@@ -260,7 +260,7 @@ class LogDirectories:
             self._runs[run.name] = None  # unless the directory can be had
             self._runs[run.name] = RunLogDirectory(path, self._samples)
         directory = self._runs[run.name]
-        if directory is None:
+        if not directory:
             return
         points, untimed = directory.write(run, now)
         if is_first:
@@ -273,7 +273,7 @@ class LogDirectories:
     @property
     def is_empty(self) -> bool:
         """True if the export of no run holds anything."""
-        return all(one.is_empty for one in self._runs.values() if one is not None)
+        return all(one.is_empty for one in self._runs.values() if one)
 
 
 class _StepTimes:

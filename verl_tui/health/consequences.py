@@ -128,7 +128,7 @@ def with_first_moves(
         return known
     found = _service(context, min(falls, key=lambda one: one.since_step or 0))
     others = [one for one in known if one.id != _ERRORS]
-    return known if found is None else [*others, found]
+    return [*others, found] if found else known
 
 
 def _service(context: RuleContext, fall: Finding) -> Finding | None:

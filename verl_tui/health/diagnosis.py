@@ -21,6 +21,7 @@ from verl_tui.health.conditions.column import (
     first,
     lately,
     rolling,
+    shifted,
     trends,
 )
 
@@ -77,9 +78,8 @@ class Blocks(NamedTuple):
         the trend of these.
         """
         is_known = ~np.isnan(self.levels[i])
-        until = np.append(0, np.cumsum(is_known))
-        last, places = until[1:], np.arange(self.size)
-        counts = last - until[np.maximum(0, places + 1 - size)]
+        last = np.cumsum(is_known)
+        counts = last - np.nan_to_num(shifted(last, size)).astype(int)
         lines = np.zeros((2, self.size))
         for count in {*counts.tolist()}:
             some = counts == count

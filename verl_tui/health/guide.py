@@ -188,9 +188,9 @@ class Guide:
 
     rules: tuple[Rule, ...]
     bands: tuple[Band, ...]
-    silenced: frozenset[str] = frozenset()
+    silenced: frozenset[str]
     """Ids that the user has switched off (`silence`)."""
-    response_limit: float | None = None
+    response_limit: float | None
     """Longest response in tokens, for logs that do not state it."""
 
     def rule(self, id: str) -> Rule | None:

@@ -73,7 +73,7 @@ def load_guide(overrides: Mapping[str, Any] | None = None) -> Guide:
         known = {key: one for key, one in _FIELDS.items() if key not in _NAMES}
         fresh = read_settings(change, known, f"{place}.")
         old = rules.get(name)
-        rules[name] = _new(name, fresh) if old is None else _changed(old, fresh)
+        rules[name] = _changed(old, fresh) if old else _new(name, fresh)
         _check(rules[name], place, _FIELDS if old else fresh)
     ids = {rule.id for rule in rules.values()}
     silenced = frozenset(given.get("silence", ()))

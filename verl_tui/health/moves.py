@@ -84,7 +84,7 @@ def moves(run: Run, found: Finding, after: Sequence[Finding]) -> Moves | None:
         return None
     at = bisect_left(own.steps, since)
     itself = _departure(own, (at - AROUND, at + BLUR), at)
-    step = since if itself is None else itself.step
+    step = itself.step if itself else since
     at = bisect_left(own.steps, step)
     others = [*filter(None, map(run.present, _keys(run, found, after)))]
     if at < FEWEST:

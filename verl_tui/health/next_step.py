@@ -72,7 +72,7 @@ def next_step_in_short(run: Run, finding: Finding) -> Sequence[str]:
     advice = lowered(finding.advice or "").rstrip(".")
     before = _before(finding)
     saved = None if before is None else _newest(run, before)
-    if before is not None and saved is None and finding.id not in ENDS:
+    if before is not None and not saved and finding.id not in ENDS:
         none = " (none is known)"
         advice = _GO_BACK.sub(lambda found: found[0] + none, advice, 1)
     elif saved:

@@ -117,7 +117,7 @@ def destination(
     url, token, named = (environment.get(one, "").strip() for one in (URL, TOKEN, FILE))
     where = URL
     path = Path(named).expanduser() if named else file
-    if not url and path is not None:
+    if not url and path:
         where = str(path)
         url, kept = read_private(path)
         token = token or kept

@@ -139,7 +139,7 @@ class Changes:
 
     def _is_due(self, last: _Last | None, now: float) -> bool:
         again = self._settings.repeat_after
-        if again is None or last is None or last.silent:
+        if again is None or not last or last.silent:
             return False
         return now - last.at >= again
 
@@ -307,7 +307,7 @@ class Sender:
             self._settle(one, self._trouble or f"not sent within {patience:g} s")
 
     def _run(self) -> None:
-        while (message := self._waiting.get()) is not None:
+        while message := self._waiting.get():
             for pause in (0.0, *PAUSES):
                 if pause:
                     self._pause(pause)

@@ -258,7 +258,7 @@ class Limits:
     def _passing(self, now: float) -> list[Severity]:
         """Return the severities that go at this hour."""
         settings = self._settings
-        if settings.quiet is None or not settings.quiet.contain(now):
+        if not settings.quiet or not settings.quiet.contain(now):
             return [*Severity]
         return [Severity.CRITICAL] if settings.critical_passes else []
 

@@ -32,7 +32,7 @@ class LogLine(NamedTuple):
     """Start of the next line."""
     text: str
     """Safe text without a line end."""
-    bar: bool = False
+    bar: bool
     """True for a progress bar."""
     first: bool = True
     """True for the first state of its line."""

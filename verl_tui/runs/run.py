@@ -230,7 +230,7 @@ class Run(LoggedMetrics):
         self.restarts = marks(self._restarts, self._continued) if known else []
         self.end = self.step if self.restarts else None
         self.outcome = outcome(states, self.step)
-        if self.outcome is None:
+        if not self.outcome:
             self.quiet_after_end = 0.0
         places, before = self.samples.places, self.last_record
         newest = last_record(states, places[-1].step if places else None)

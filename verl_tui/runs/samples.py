@@ -233,7 +233,7 @@ class Histograms:
         """
         kept = self._of.get(key, {})
         steps = sorted(kept)
-        if ends is not None:
+        if ends:
             first, last = ends
             steps = steps[bisect_left(steps, first) : bisect_right(steps, last)]
         stride = 1 << ((len(steps) - 1) // most).bit_length() if steps else 1

@@ -163,7 +163,7 @@ class Series(Points):
     def highest(self) -> float:
         """The greatest value that is a number, `-inf` if there is none."""
         point = self.highest_point()
-        return -math.inf if point is None else point.value
+        return point.value if point else -math.inf
 
     def first_beyond(self, value: float, *, down: bool = False) -> Point | None:
         """Return the first point at or above a value (`down`: at or below)."""

@@ -265,4 +265,4 @@ def _epoch(seen: tuple[int, float]) -> float | None:
 
 def _size(settings: RunSettings, what: str, unstated: int | None = None) -> int | None:
     found = settings.stated(NAMES[what])
-    return unstated if found is None else as_whole_number(found[1])
+    return as_whole_number(found[1]) if found else unstated

@@ -409,7 +409,7 @@ class SourceState:
         Returns:
             Whether it is a further one.
         """
-        if self.start is None:
+        if not self.start:
             newest = self.life.stamp if stated is None else stated
             self.start = first, max(0.0, newest - (self.life.first or inf))
         if self.step is not None and step <= self.step:

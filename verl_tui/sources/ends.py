@@ -183,7 +183,7 @@ def _preview(run: str, files: Sequence[FoundFile]) -> Iterator[Preview]:
     ends: list[Batch] = []
     for file in files:
         source = end_source(file, _END)
-        if source is None:
+        if not source:
             if file_size(file.path) <= _END:
                 ends.append(_read(run, file, source_of(file)))
             continue

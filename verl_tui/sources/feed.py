@@ -177,7 +177,7 @@ class Feed:
         for reader in readers:
             if isinstance(reader.source, PipeSource):
                 reader.source.to_the_end()
-        return (batch for _, batch, _ in _in_turn(readers) if batch is not None)
+        return (batch for _, batch, _ in _in_turn(readers) if batch)
 
     def finish(self) -> Iterator[Batch]:
         """Yield last lines without an end."""
@@ -263,11 +263,11 @@ class Feed:
         """Yield what sources bring up to their present ends."""
         turns = _in_turn(readers, self._first)
         for reader, batch, more in turns:
-            if batch is not None:
+            if batch:
                 yield batch
                 reader.grew = now if batch.live else reader.grew
             last = None if more or not _is_quiet(reader, now) else reader.finish()
-            if last is not None:
+            if last:
                 yield last
 
     def _notices(self, stop: threading.Event) -> Iterator[bool]:

@@ -216,7 +216,7 @@ class Tail:
         before, self.identity = self.identity, identity
         shrunk = self.size < self.offset
         ends = (self.last, self.offset - len(self.last)), (self.head, 0)
-        if before is None or (
+        if not before or (
             not shrunk
             and all(os.pread(descriptor, len(end), at) == end for end, at in ends)
         ):

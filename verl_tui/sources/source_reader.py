@@ -68,7 +68,7 @@ class SourceReader:
         live = self.caught_up and not self.served
         batch, more = self._batch_of(self.source.read, live=live)
         self.caught_up |= not more
-        if batch is not None:
+        if batch:
             debug_log.note(
                 "batch",
                 records=len(batch.records),
@@ -117,7 +117,7 @@ class SourceReader:
 
     def _written(self, status: SourceStatus) -> SourceStatus:
         """Add the file's writer."""
-        if self.file is None:
+        if not self.file:
             return status
         unheld = self.file in self._watch.nobodys and status.format in _HELD_OPEN
         return status._replace(writer=self._watch.writers.get(self.file), unheld=unheld)

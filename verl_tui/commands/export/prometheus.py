@@ -125,7 +125,7 @@ def _server(options: Options) -> MetricsServer:
         exposed = not is_loopback(bind)
     except (OSError, UnicodeError) as error:
         raise UsageError(f"--bind {bind}: there is no such address") from error
-    if exposed and login is None and tls is None:
+    if exposed and login is None and not tls:
         raise UsageError(
             f"--bind {bind} lets others read the metrics: ask them for a login (--login-file FILE, "
             f"or {LOGIN}=user:password in the environment), or encrypt (--tls-cert FILE --tls-key "
@@ -137,7 +137,7 @@ def _server(options: Options) -> MetricsServer:
 
 def _login(file: Path | None) -> str | None:
     """Return `user:password`, None where no login is configured."""
-    if file is None:
+    if not file:
         where, text = LOGIN, os.environ.get(LOGIN)
     else:
         where = str(file)
@@ -176,7 +176,7 @@ def _warn_of_readers(secret: Path | None) -> None:
     """Warn that others can read a file that should be private; mounted secrets often are
     readable.
     """
-    mode = stat.S_IMODE(secret.stat().st_mode) if secret is not None else 0
+    mode = stat.S_IMODE(secret.stat().st_mode) if secret else 0
     if mode & 0o077:
         print_message(
             f"{secret}: others may read or change it (mode {mode:04o}): chmod 600 {secret}"

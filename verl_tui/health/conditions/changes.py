@@ -90,7 +90,7 @@ def cliff(
     found = (fall > least) & (level - high[places] > _EACH * least)
     found &= (least > 0) & (level - medians(past[:, -_BRINK:]) <= _LOST * fall)
     if unlike_all:
-        drops = np.maximum.accumulate(np.append(0.0, -np.diff(values)))
+        drops = np.fmax.accumulate(shifted(values, 1) - values)
         found &= fall > drops[places - ago]
     known = _where(found, places, level)
 

@@ -117,7 +117,7 @@ def policy_collapse(context: RuleContext) -> Found | str:
                 what = f"the policy collapsed: reward {breach.what}"
                 raised = max(breach.raised, min(one.raised for one in signs))
                 found.append(breach._replace(raised=raised, what=what))
-                if breach.cleared is None and now is None:
+                if breach.cleared is None and not now:
                     now = _fallen(context, reward, judged)
     return Found(now or needs[0], _different(found))
 

@@ -277,7 +277,7 @@ def remaining_seconds(run: Run) -> float | None:
     import numpy as np
 
     total, step = run.total_steps, run.step
-    if total is None or step is None or (usual_pace := pace(run)) is None:
+    if total is None or step is None or not (usual_pace := pace(run)):
         return None
     count = max(0, total - step)
     if not usual_times(run) or not count:

@@ -345,7 +345,7 @@ def throughput(run: Run, timing: Breakdown | None) -> Iterator[SpeedFigure]:
     gpus, size = gpu_count(run.config), batch_size(run.config)
     batch = SpeedFigure("", size, "samples", "batch size") if size else None
     whole = _a_second(tokens, "throughput of all GPUs", timing)
-    if whole is None and speed and speed.unit == "tokens/s/GPU" and gpus:
+    if not whole and speed and speed.unit == "tokens/s/GPU" and gpus:
         origin, rate = f"{speed.key} × {gpus} GPUs", speed.value * gpus
         whole = SpeedFigure("throughput of all GPUs", rate, "tokens/s", origin)
     samples = _a_second(batch, "samples per second", timing)

@@ -82,7 +82,7 @@ def as_data(found: Mapping[str, Fact]) -> dict[str, Any]:
 
 
 def _data(fact: Fact | None) -> dict[str, str] | None:
-    return None if fact is None else {"value": fact.value, "key": fact.key}
+    return {"value": fact.value, "key": fact.key} if fact else None
 
 
 def stated_as(run: Run, name: str) -> Any:
@@ -97,7 +97,7 @@ def stated_as(run: Run, name: str) -> Any:
         else (*next(spelled, ()), name)
     )
     found = settings.stated(names)
-    return None if found is None else found[1]
+    return found[1] if found else None
 
 
 def is_known(key: str) -> bool:
@@ -152,7 +152,7 @@ def _times(
     """Return a product of two figures, `1024 × 5 responses`, or the first of them alone."""
     one, other = (settings.stated(NAMES[part]) for part in parts)
     if not one or not other:
-        return None if one is None else Fact(label, short(one[1]), one[0])
+        return Fact(label, short(one[1]), one[0]) if one else None
     many = f"{short(other[1])} {word}{'s' * (other[1] != 1)}"
     return Fact(label, f"{short(one[1])} × {many}", f"{one[0]}, {other[0]}")
 

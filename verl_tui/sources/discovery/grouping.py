@@ -294,7 +294,7 @@ def _first_version(place: Path) -> Path:
         with suppress(OSError):
             found = _RESUMED.search(head(place / "args.json", _LARGEST))
         before = found and place.with_name(found[1].decode())
-        if before is None or not is_folder(before):
+        if not before or not is_folder(before):
             break
         place = before
     return place
@@ -380,7 +380,7 @@ def _new_files(folder: Folder, taken: set[object]) -> tuple[FoundFile, ...]:
     for file in (*ranked, *folder.extras):
         status = status_at(file.path)
         # a file's other names are the same file
-        known = file.path if status is None else (status.st_dev, status.st_ino)
+        known = (status.st_dev, status.st_ino) if status else file.path
         if known not in taken or file.format is None:
             taken.add(known)
             files.append(file)

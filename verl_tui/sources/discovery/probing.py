@@ -204,7 +204,7 @@ class Probe:
         because of its name.
         """
         found = self._examined.get(path)
-        return None if found is None or path in self.closed else found.reason
+        return None if not found or path in self.closed else found.reason
 
     def note(self, path: Path, error: Exception) -> None:
         """Note why a path that may be a log could not be read."""
@@ -241,7 +241,7 @@ class Probe:
             raise NoLogError(reason_of(error)) from None
         if not begin.strip():
             raise NoLogError(EMPTY, waits=True)
-        if known is None:
+        if not known:
             format = self._assumed[path] = _assumed(path, begin)
             return FoundFile(path, format, title=naming.experiment_name(begin))
         if self._assumed.pop(path, known.format) is not known.format:
@@ -262,7 +262,7 @@ class Probe:
             return before
         found = self._examined[path] = _examine_again(path, before, status, called)
         was = before.known and before.known.format
-        if was and (found.known is None or found.known.format is not was):
+        if was and (not found.known or found.known.format is not was):
             self.changed.add(path)
         return found
 

@@ -69,7 +69,7 @@ def _histogram(parts: Fields, packed: str) -> Distribution:
     else:
         edges = _numbers(parts.get("bins"))
     found = of_bins(edges, counts) if counts else None
-    if found is None:
+    if not found:
         raise ValueError("it is empty")
     return found
 

@@ -119,7 +119,7 @@ def read_sample(
     """
     record = flat_sample(record)
     parts = _parts(record)
-    if parts is None:
+    if not parts:
         return None
     name = _first(record, _STEP, (int, float, str))
     stated = integer(record[name]) if name is not None else None
@@ -148,7 +148,7 @@ def read_fact(
     """
     record = flat_sample(record)
     parts = _parts(record)
-    if parts is None:
+    if not parts:
         return None
     numbers = {
         _safe_name(key): float(value)
@@ -194,7 +194,7 @@ def plain_field(name: str) -> str:
     `ground_truth`.
     """
     found = _NUMBERED.fullmatch(plain := name.strip().lower().replace(" ", "_"))
-    if found is not None and found["field"] in _FIELDS:
+    if found and found["field"] in _FIELDS:
         return plain
     return name
 
@@ -447,7 +447,7 @@ class RewardSum:
 
     def _sum(self, parts: Mapping[str, float | None]) -> float | None:
         """Return the weighted sum of rewards, None if all are missing."""
-        if parts and self._path is not None:
+        if parts and self._path:
             self._weights = weights_beside(self._path)
             self._path = None
         weights = self._fitting(tuple(parts)) or [1.0] * len(parts)

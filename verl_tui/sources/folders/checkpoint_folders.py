@@ -121,10 +121,10 @@ def _checkpoint(entry: os.DirEntry[str]) -> Event | None:
     name = entry.name if folder else _SUFFIX.sub("", entry.name)
     step = checkpoint_step(name)
     best = None if step is not None else _BEST.match(name)
-    if (step is None and best is None) or (name == entry.name and not folder):
+    if (step is None and not best) or (name == entry.name and not folder):
         return None
     path = one_line(entry.path, 1000)
-    if best is None:
+    if not best:
         return Event(EventKind.CHECKPOINT, path, 0, step)
     return Event(EventKind.BEST, path, 0, int(best[1]) if best[1] else None)
 

@@ -243,7 +243,7 @@ class DumpSource(StepFolder):
     def __init__(self, path: Path) -> None:
         place = None if is_folder(path) else rollouts.place_of(path)
         layout, step = place or (_layout_in(path), None)
-        directory, only = (step.parent, step.name) if step is not None else (path, "")
+        directory, only = (step.parent, step.name) if step else (path, "")
         # stands for all dumps of the directory in the name of the source
         every = directory / f"*{Path(layout.inner or 'all.jsonl').suffix}"
         super().__init__(
@@ -291,7 +291,7 @@ class DumpSource(StepFolder):
         names = {**before, **self._names}
         for step, stamp in changes.items():
             path = str(self.directory / names[step] / self._inner)
-            if stamp is None:
+            if not stamp:
                 yield Dump(step, path, self.validation, 0, removed=True)
                 continue
             self._limits[step] = self._limits.get(step) or limits[step]

@@ -105,7 +105,7 @@ class StepFolder(Source):
         stamp = status and Stamp(status.st_size, status.st_mtime_ns, status.st_ino)
         if stamp != self.stamps.pop(step, None):
             yield stamp
-        if stamp is not None:
+        if stamp:
             self.stamps[step] = stamp
             self._modified = max(self._modified or 0.0, stamp.modified / 1e9)
 
@@ -116,7 +116,7 @@ class StepFolder(Source):
     def _size(self, step: int) -> int:
         """Return how many bytes to read of a step's file."""
         stamp = self.stamps.get(step)
-        return stamp.size if stamp is not None else 0
+        return stamp.size if stamp else 0
 
     def _next(self) -> list[Record]:
         """Read some of the files that wait."""

@@ -93,7 +93,7 @@ def _reason_of(records: Sequence[Fields]) -> str | None:
     if thing is None and any(map(tutorial.measures, records)):
         return None
     sample = read_sample(records[0])
-    if sample is not None and sample.step is None and sample.score is None:
+    if sample and sample.step is None and sample.score is None:
         return _SAMPLES
     if thing is not None:
         return _THINGS.format(one_line(thing, 60))

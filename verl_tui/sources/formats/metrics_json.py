@@ -104,7 +104,7 @@ def _scalars(record: Fields) -> list[str]:
 def first_records(head: bytes, most: int) -> list[Fields]:
     """Return the first records of a document, of lines, or of several one after the other."""
     begin = None if is_a_line(head) else _RECORDS.match(head)
-    text = decoded(head[begin.end() if begin is not None else 0 :])
+    text = decoded(head[begin.end() if begin else 0 :])
     found: list[Fields] = []
     with suppress(ValueError):
         # what comes before a record that is cut is kept

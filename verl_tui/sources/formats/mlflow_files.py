@@ -108,7 +108,7 @@ class MlflowRun(Source):
         """Yield how the run ended, once."""
         with opened(self.path) as file:
             found = _STATUS.search(file.read(_LONGEST))
-        before, self._status = self._status, found[1] if found is not None else b""
+        before, self._status = self._status, found[1] if found else b""
         if self._status in _ENDS and self._status != before:
             yield Event(*_ENDS[self._status], 1)
 

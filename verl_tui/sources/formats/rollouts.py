@@ -35,7 +35,7 @@ _HEAD = 256 * 1024
 def step_in(name: str, layouts: Iterable[SampleFiles] = LAYOUTS) -> int | None:
     """Return the step in the name of a dump, or of the folder of a step's; None if it is none."""
     found = next(filter(None, (one.name.fullmatch(name) for one in layouts)), None)
-    return int(found["step"]) if found is not None else None
+    return int(found["step"]) if found else None
 
 
 def place_of(path: Path) -> tuple[SampleFiles, Path] | None:

@@ -61,7 +61,7 @@ class SwanLabReader(RecordLog):
             return self.about(part, "swanlab.run")
         end = message(found.part(_FINISH) or b"")
         kind, said = _ENDS.get(end.integer(_STATE), (None, ""))
-        if kind is None:
+        if not kind:
             return ()
         error = one_line(end.text(_ERROR), 400)
         return (Event(kind, f"{said}: {error}" if error else said, number),)

@@ -213,11 +213,11 @@ def _is_of_samples(path: Path, head: bytes) -> bool:
         return False
     found = _COLUMNS.search(head)
     try:
-        columns = loads(found[1]) if found is not None else ["prompt", "response"]
+        columns = loads(found[1]) if found else ["prompt", "response"]
     except ValueError:
         return False
     records = _records(columns, [""] * len(columns))
-    return any(read_sample(record) is not None for record in records)
+    return any(map(read_sample, records))
 
 
 class TableReader(_SamplesReader):
@@ -263,11 +263,11 @@ def _records(columns: list[Any], row: list[Any]) -> Iterator[Fields]:
     numbered: dict[str, Fields] = {}
     for column, value in whole.items():
         found = _NUMBERED.match(column)
-        if found is None:
+        if not found:
             plain[column] = value
         else:
             numbered.setdefault(found["number"], {})[found["field"]] = value
-    if numbered and read_sample(plain) is None:
+    if numbered and not read_sample(plain):
         yield from (plain | fields for fields in numbered.values())
     else:
         yield whole
@@ -278,7 +278,7 @@ def _table_at(path: Path) -> tuple[str, int | None]:
     _, inside, below = path.as_posix().rpartition("/table/")
     place = below if inside else path.name
     found = _NAME.fullmatch(place)
-    if found is None:
+    if not found:
         return place.partition(".")[0], None
     return found["key"], integer(found["step"])
 
@@ -314,7 +314,7 @@ def _tells(record: Fields) -> bool:
     either are what a training is fed with.
     """
     sample = RewardSum().sample(plain_record(record), None)
-    if sample is None or sample.score is not None:
+    if not sample or sample.score is not None:
         return sample is not None
     return bool(sample.response) and sample.step is not None
 
@@ -363,14 +363,14 @@ class SampleDecoder(JsonDecoder):
     def read(self, record: Fields) -> Iterable[Item]:
         """Return the sample of one object."""
         sample = self.sample(record)
-        if sample is None:
+        if not sample:
             raise ValueError("no prompt and response")
         return (sample,)
 
     def sample(self, record: Fields) -> Sample | None:
         """Return the sample of a record; one without a step is an evaluation's."""
         found = self._rewards.sample(plain_record(record), None)
-        if found is None or found.step is not None:
+        if not found or found.step is not None:
             return found
         self._count += 1
         if found.score is not None and found.score == found.score:

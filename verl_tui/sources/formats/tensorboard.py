@@ -281,7 +281,7 @@ class EventsReader(Reader):
         self, tag: str, step: int, time: float, found: Distribution | None
     ) -> Mapping[str, float]:
         """Return the figures of a histogram, and keep its bins."""
-        if found is None:
+        if not found:
             raise ValueError("an empty histogram")
         order = int(min(max(0.0, time), _LATEST) * 100)
         self._out.append(Histogram(safe(tag, _LONGEST_TAG), step, *found.bins, order))
@@ -402,7 +402,7 @@ def read_texts(
 def _samples(tag: str, step: int, text: str) -> Iterator[Sample]:
     found = _WRITTEN.match(text)
     record: Fields = {"response": text}
-    if found is not None:
+    if found:
         record = {
             name: (part or "").strip() for name, part in found.groupdict().items()
         }

@@ -147,7 +147,7 @@ def _opened(path: Path) -> sqlite3.Connection:
     would create files.
     """
     log = status_at(log_of(path))
-    mode = "ro" if log is not None and log.st_size else "ro&immutable=1"
+    mode = "ro" if log and log.st_size else "ro&immutable=1"
     place = f"file:{quote(str(path.absolute()))}?mode={mode}"
     database = sqlite3.connect(place, uri=True, timeout=_BUSY)
     # a damaged one may hold bytes that are no text

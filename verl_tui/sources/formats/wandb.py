@@ -219,11 +219,11 @@ class WandbReader(RecordLog):
         if done + 1 < self._done:  # that of the last step may come late
             cause = None
         kind = EventKind.FATAL if code else EventKind.EXITED
-        if code == _CTRL_C and cause is None:
+        if code == _CTRL_C and not cause:
             kind = EventKind.STOPPED
             said += ", that of a KeyboardInterrupt"
         yield Event(kind, said, self._number, bare=bool(code))
-        if code and cause is not None:
+        if code and cause:
             stopped = cause.kind is EventKind.STOPPED
             kind = cause.kind if stopped else EventKind.FATAL
             yield cause._replace(kind=kind, bare=not stopped)

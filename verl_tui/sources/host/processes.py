@@ -342,7 +342,7 @@ class Authors:
         for path in paths:
             named = _EVENTS.fullmatch(path.name)
             info = status_at(path)
-            if not named or named[2] != self._host or info is None:
+            if not named or named[2] != self._host or not info:
                 continue
             pid = int(named[3])
             modified = self._gone.get(path, info.st_mtime)

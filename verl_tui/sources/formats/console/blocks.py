@@ -115,7 +115,7 @@ class BlockReader:
         for form in (self.guessed,) if self.guessed else forms:
             if form.word in part and (found := form.step.search(part)):
                 return self._begin(form, found)
-        if self.form is None:
+        if not self.form:
             return None
         lead = self.form.row.match(part)
         if lead and self._read_metrics(part[lead.end() :]):

@@ -94,7 +94,7 @@ class ConsoleDecoder(Decoder):
             self._table.rewards.note,
             f"{cut} cut where W&B kept it: its end is missing" if self._cut else None,
             f"{unread} not read: no number, or glued to text" if count else None,
-            NOTE if self._blocks.guessed is not None else None,
+            NOTE if self._blocks.guessed else None,
             self.unread_form,
             self._kept.note,
         )

@@ -101,7 +101,7 @@ class StepResolver:
         self._waiting.append(new)
         if self._kept_back:
             self._pair()
-        elif self._drawn is None or self._loose or self._trains() > _PATIENCE:
+        elif not self._drawn or self._loose or self._trains() > _PATIENCE:
             self._count()
 
     def bar(self, at: int, total: int) -> None:

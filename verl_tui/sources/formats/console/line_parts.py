@@ -151,7 +151,7 @@ def parted(line: bytes, *, added: bool = True) -> LineParts:
     before it.
     """
     found = (_PARTS if added else _PLAIN_PARTS).match(line)
-    assert found is not None
+    assert found
     return LineParts(*found.groups())
 
 
@@ -270,7 +270,7 @@ class BarRestarts:
             self._before, self._pace = (was, self._pace), 0.0
         elif at > was:
             self._pace = max(0.0, (seconds - then) / (at - was))
-        if self._before is None or at < _ENOUGH or not self._pace:
+        if not self._before or at < _ENOUGH or not self._pace:
             return None
         top, pace = self._before
         is_another = at < top and _FASTER * self._pace >= pace

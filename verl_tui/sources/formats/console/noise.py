@@ -93,7 +93,7 @@ class Noise:
             return False
         if len(self._seen) >= _MOST:
             self._seen.clear()
-        self._seen[alike] = _UNDATED if stamp is None else line.find(stamp[0])
+        self._seen[alike] = line.find(stamp[0]) if stamp else _UNDATED
         return True
 
     def step(self) -> None:

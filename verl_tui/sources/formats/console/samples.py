@@ -210,7 +210,7 @@ class SampleReader:
         """
         if self._is_verls:
             value = _VALUE.match(part) if self._field in ("truth", None) else None
-            if value is None:
+            if not value:
                 return self._is_over
             self._field = None
             text = safe(decoded(value[2]))
