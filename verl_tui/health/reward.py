@@ -141,10 +141,15 @@ _ROW, _NEAR_TOP, _MIDDLE = 10, 0.1, 0.05
 """Points of a row that is compared with another, and shares of a scale within which little is left
 to be gained, and which are next to its middle.
 """
-_SMALL, _HELD_BACK = (0.1, 0.75), (0.3, 3.0)
-"""Share of a reward's size that a gain from one half of a run to the other must surely stay below,
-and standard errors that it must be within unless it surely stays below half of that; the same
-where a strong KL penalty explains it. Heuristic.
+_SMALL, _MOVED, _HELD_BACK = (0.1, 1.5), (0.25, 1.5), (0.5, 3.0)
+"""Share of the spread that scores may have, and of what is left to the top of their scale, that
+twice a gain from one half of a run to the other must surely stay below, and standard errors that
+the gain must be within unless it surely stays below half of that; the same where the policy has
+moved for nothing, and where a strong KL penalty explains it. Heuristic.
+"""
+_NATS = 0.1
+"""Nats a token by which a policy has moved that should have gained something: the top of the
+guide's band.
 """
 _RISEN = 4.5
 """Standard errors by which the best row lies above the first one where the reward has risen for a
@@ -262,18 +267,31 @@ def has_moved(context: RuleContext) -> str | None:
     first, *_, last = reward.steps[:_POINTS]
     if first > max(1, last - first):
         return f"the log begins with step {first}"
-    if at_end := _nothing_to_gain(context, known):
+    low, high = _scale(context)
+    if at_end := _nothing_to_gain(known, low, high):
         return at_end
     half, levels = len(known) // 2, rows.mean(axis=1)
-    gain, error, size = _gain(known[:half], known[-half:])
+    gain, error, _ = _gain(known[:half], known[-half:])
     doubt = math.sqrt(2 * rows.var(axis=1, ddof=1).mean() / _ROW)
     if gain < -_SURE * error or levels.max() - levels[0] > _RISEN * doubt:
         return f"{reward.key} has moved since the run began"
-    share, doubts = _HELD_BACK if strong_kl_term(context.run) else _SMALL
-    most = min(doubts * error, share * size - 2 * error)
-    if gain >= max(most, share / 2 * size - 2 * error):
+    share, doubts = _bound(context)
+    left = high - known.mean()
+    # The largest spread that scores of this mean between these ends can have (Bhatia and Davis
+    # 2000).
+    spread = math.sqrt(left * (known.mean() - low))
+    least = share / 2 * min(spread, left)
+    if gain + 2 * error >= max(min((2 + doubts) * error, least), least / 2):
         return f"a gain of {reward.key} is not ruled out"
     return "validation or a part of the reward gains" * _gains_beside(context) or None
+
+
+def _bound(context: RuleContext) -> tuple[float, float]:
+    """Return what a gain must stay below to be none, as shares and standard errors."""
+    kl = _known(context.indicator("reference_kl"))
+    if strong_kl_term(context.run):
+        return _HELD_BACK
+    return _MOVED if len(kl) and median(kl[len(kl) // 2 :]) >= _NATS else _SMALL
 
 
 def _gains_beside(context: RuleContext) -> bool:
@@ -283,14 +301,20 @@ def _gains_beside(context: RuleContext) -> bool:
     return any(trend(_known(context.known(key))).t >= _SURE for key in keys)
 
 
-def _nothing_to_gain(context: RuleContext, known: Numbers) -> str | None:
-    """Return why a reward need not gain: it is near the top of its scale, whose ends are those of
-    single scores where they are logged, or 0 and 1; these are unknown; it is constant; or it is in
-    the middle between wins and defeats, where players who are equals stay.
+def _scale(context: RuleContext) -> tuple[float, float]:
+    """Return the ends of the reward's scale: those of single scores where they are logged, or 0 and
+    1.
     """
     name = context.indicators["reward"].removesuffix("mean")
-    high = max(context.finite(f"{name}max"), default=1.0)
     low = min(context.finite(f"{name}min"), default=0.0)
+    return low, max(context.finite(f"{name}max"), default=1.0)
+
+
+def _nothing_to_gain(known: Numbers, low: float, high: float) -> str | None:
+    """Return why a reward need not gain: it is near the top of its scale; whose ends are unknown;
+    it is constant; or it is in the middle between wins and defeats, where players who are equals
+    stay.
+    """
     if not low <= known.min() <= known.max() <= high:
         return "the ends of the reward's scale are unknown: no gain can be called small"
     if known.min() == known.max():
