@@ -25,7 +25,6 @@ CREEPING = [0.03 + 0.0002 * at for at in range(40)]
         (CREEPING, (0.0, 0.05), 1),
         pytest.param(CREEPING, (0.0, 4.7), 0, id="too little to be seen"),
         ([4.7 - value for value in CREEPING], (0.0, 4.7), 0),
-        ([0.7] * 20 + [0.5] * 20, (0.0, 4.7), -1),
         pytest.param([0.7] * 34 + [0.1] * 6, None, -1, id="a collapse at the end"),
         pytest.param([0.7] * 39 + [0.1], None, 0, id="one value turns nothing"),
         pytest.param([0.0] * 15 + [0.2] * 9 + [0.0] * 6, None, -1, id="rose, and fell to 0"),
@@ -34,6 +33,7 @@ CREEPING = [0.03 + 0.0002 * at for at in range(40)]
         pytest.param([*range(9), 7, 6, 5, 4, 3], None, -1, id="falls, of few values"),
         pytest.param([0.9] * 10 + [0.2, 0.3, 0.4, 0.5, 0.6, 0.7], None, 1, id="recovers"),
         pytest.param(NOISY_RISE, None, 0, id="level, then a noisy rise: no fall"),
+        pytest.param([120.0, 122.0] * 14 + [180.0] * 7 + [177.0] * 5, (0.0, 1400.0), 1, id="a step up, held"),
         pytest.param([0.1, 0.2, 0.3], None, None, id="too few"),
     ],
 )  # fmt: skip

@@ -220,7 +220,7 @@ def trend_ends(
     values = [value / 4 for value in finite(values[-TREND_POINTS:])]
     if len(values) < 4:
         return None
-    jumps = [*map(abs, map(sub, values[1:], values))]
+    jumps = [abs(after - before) for before, after in pairwise(values)]
     noise = median(jumps)
     # what is beyond rounding, and can be seen
     least, greatest = drawn or (0.0, 0.0)
@@ -234,7 +234,8 @@ def trend_ends(
         # What was level before may be noisy now.
         now = max(noise, median(jumps[1 - len(newest) :]))
         if size > max(now * clear, floor):
-            turned = any(way * one < -noise / 2 for one in newer)
+            # by less waver values that have come to a level
+            turned = any(way * one < -size / 6 for one in newer)
             # nearly nothing of it, or its contrary, is left in the last value
             left = min(size / 4, size - max(noise * 2, floor))
             lost = way * (values[-1] - start) < left

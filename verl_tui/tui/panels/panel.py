@@ -141,21 +141,14 @@ class TextPanel(Panel):
         """Make the rows."""
         yield self._rows
 
+    def on_mount(self) -> None:
+        """Have rows written for each width, as where the mark of the focus takes a cell of them."""
+        self._rows.resized = self.redraw
+
     def show(self, view: View) -> None:
         """Write the rows of the newest state."""
         self.view = view
         self.redraw()
-
-    def on_resize(self) -> None:
-        """Write the rows again for the new width."""
-        self.redraw()
-
-    def on_descendant_focus(self) -> None:
-        """Write the rows again where the mark of the focus takes a cell of them."""
-        if self.has_class("-bare"):
-            self.call_after_refresh(self.redraw)
-
-    on_descendant_blur = on_descendant_focus
 
     def redraw(self) -> None:
         """Write the rows of what was shown last."""

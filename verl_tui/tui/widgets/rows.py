@@ -28,7 +28,7 @@ from verl_tui.tui.terminal.net import ContainedWidget
 from verl_tui.tui.terminal.scrolling import ScrollingRows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from textual import events
 
@@ -163,12 +163,18 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
 
     rows: Sequence[Pieces] = ()
     """All rows, in sight or not; `set` sets them."""
+    resized: Callable[[], object] = object
+    """What writes them for another size; nothing at first."""
     _starts: Sequence[int] = ()
 
     @property
     def width(self) -> int:
         """Width of a row in cells."""
         return self.scrollable_content_region.width
+
+    def on_resize(self) -> None:
+        """Have the rows written again."""
+        self.resized()
 
     def set(self, rows: Sequence[Pieces], starts: Sequence[int] = ()) -> None:
         """Show these rows; repaints only those in sight that differ from those before.
