@@ -188,6 +188,7 @@ async def test_what_is_read_again_shows_the_chosen_run(tmp_path):
         before = app.monitor
         await press(pilot, "r")
         await until(pilot, lambda: app.monitor is not before and "3 runs" in text(app))
+        assert [*app.monitor.runs] == [*before.runs]
         assert app.view_at(0.0).run.name == chosen
         assert chosen in lines(app)[0]
 

@@ -174,7 +174,8 @@ class MonitorApp(TerminalApp):
         return ReadingThreads(
             self._specs,
             self.config,
-            shown=lambda: self._picked,
+            # one that is not there yet would become the first of the list
+            shown=lambda: self._picked if self._picked in self.monitor.runs else None,
             clock=self._clock,
             notify=lambda: self.post_message(self.News()),
         )

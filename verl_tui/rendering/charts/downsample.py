@@ -7,7 +7,6 @@ from bisect import bisect_left, bisect_right
 from functools import partial
 from itertools import pairwise
 from math import copysign, inf, isfinite, nan
-from operator import sub
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
