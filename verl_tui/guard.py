@@ -99,7 +99,8 @@ def is_over(run: Run, now: float) -> bool:
 
 def is_gone(run: Run) -> bool:
     """Return whether all logs of a run are missing now."""
-    logs = [one for one in run.statuses if one.records and one.path.startswith("/")]
+    files = [one for one in run.statuses if one.path.startswith("/")]
+    logs = [one for one in files if one.records or one.problem]
     return bool(logs) and all(one.problem and not is_there(one.path) for one in logs)
 
 

@@ -20,7 +20,11 @@ from file_writing import write_file
 from log_reading import MADE
 
 from verl_tui.cli import main
+from verl_tui.config import Config
+from verl_tui.guard import is_gone
+from verl_tui.monitor import Monitor
 from verl_tui.reading import refreshes
+from verl_tui.sources.feed import Feed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -206,6 +210,16 @@ def test_a_run_that_vanishes_ends_it(log, capsys):
     said = capsys.readouterr().err
     assert said.startswith("verl-tui: ")
     assert said.count("\n") == 1
+
+
+def test_a_run_whose_files_vanish_before_they_are_read_is_gone(log):
+    monitor, feed = Monitor(Config()), Feed([str(log.parent)])
+    feed.settle()
+    monitor.apply(feed.scan(), 0.0)
+    shutil.rmtree(log.parent)
+    for batch in feed.read():
+        monitor.apply(batch, 0.0)
+    assert [*map(is_gone, monitor.runs.values())] == [True]
 
 
 def test_real_runs_as_they_grow(tmp_path, capsys):
