@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 
 from inside_textual import notices
@@ -14,6 +15,7 @@ from verl_tui.notify.delivery import Destination, NotSentError
 from verl_tui.notify.notifier import Notifier, Sender
 from verl_tui.notify.notify_settings import NotifySettings
 from verl_tui.records import Batch, MetricRows, SourceStatus
+from verl_tui.tui import monitor_app
 from verl_tui.tui.app import VerlApp
 
 NOW = 1_800_000_000.0
@@ -29,7 +31,11 @@ def log(path, kls):
     return path
 
 
-async def test_what_is_found_meanwhile_is_reported_and_nothing_else(tmp_path):
+async def test_what_is_found_meanwhile_is_reported_and_nothing_else(
+    tmp_path, monkeypatch
+):
+    # each tick judges all runs, however slow the machine is
+    monkeypatch.setattr(monitor_app, "JUDGING", math.inf)
     sent: list[str] = []
 
     def deliver(message):
