@@ -185,10 +185,8 @@ def follow(
             now = time.time()
             yield now, follower.tick(now)
             if follower.done:
-                statuses = (
-                    one for run in monitor.runs.values() for one in run.statuses
-                )
-                if all(one.writer == CLOSED and not one.records for one in statuses):
+                known = (one for run in monitor.runs.values() for one in run.statuses)
+                if all(one.writer == CLOSED and not one.records for one in known):
                     raise NothingError("nothing readable in standard input")
                 break
             if len(none := follower.unreadable) == len(monitor.runs):

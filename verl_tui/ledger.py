@@ -346,19 +346,13 @@ def listed(found: Data) -> list[tuple[Data, Sequence[str]]]:
     first, then what was lost.
     """
     *lost, taught = found["lines"]
-    return [
-        (
-            one,
-            (
-                one["label"],
-                _time(one["hours"]),
-                figure(one["share"], "share", number),
-                _note(one),
-            ),
-        )
-        for one in (taught, *lost)
-        if one is taught or one["share"] >= _LEAST_SHARE
-    ]
+    lost = [one for one in lost if one["share"] >= _LEAST_SHARE]
+    return [(one, _cells(one)) for one in (taught, *lost)]
+
+
+def _cells(line: Data) -> Sequence[str]:
+    share = figure(line["share"], "share", number)
+    return line["label"], _time(line["hours"]), share, _note(line)
 
 
 def _time(hours: float, unit: str = "h") -> str:

@@ -56,10 +56,9 @@ def state_lines(found: Data) -> Iterator[str]:
     """Yield the answer as a line of text."""
     parts, done = [found["state"]], found["progress"]
     if found["step"] is not None:
-        of = (
-            "" if done is None else f" of {found['total_steps']} ({percent_done(done)})"
-        )
-        parts.append(f"step {found['step']}{of}")
+        parts.append(f"step {found['step']}")
+        if done is not None:
+            parts[-1] += f" of {found['total_steps']} ({percent_done(done)})"
     parts += times_in_words(found)
     parts += filter(None, (_judged(found), found["phase"]))
     yield f"{one_line(found['run'])}: {', '.join(parts)}"

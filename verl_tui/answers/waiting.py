@@ -76,9 +76,8 @@ def waited_for(
         now = time.time()
         monitor.judge(now)
         if name not in monitor.runs:
-            known = [
-                *map(Run, monitor.runs)
-            ]  # by name alone, as where nothing is awaited
+            # by name alone, as where nothing is awaited
+            known = [*map(Run, monitor.runs)]
             name = find_run(known, name, monitor.sentences).name
         run, at = monitor.runs[name], Moment(now, monitor.verdicts)
         found = awaited(condition, run, at)

@@ -210,9 +210,9 @@ def waiting(run: Run) -> RootCause | None:
     suspect = max(repeated, key=lambda one: one.trouble.last.line, default=None)
     if not suspect:
         return None
-    title = (
-        suspect.title if suspect.cause.waiting else f"its log repeats: {suspect.title}"
-    )
+    title = suspect.title
+    if not suspect.cause.waiting:
+        title = f"its log repeats: {title}"
     return _cause_by(run, suspect, None, title)._replace(seconds=_seconds(suspect))
 
 

@@ -190,9 +190,8 @@ def repeated_errors(context: RuleContext) -> Finding | None:
         if (error.step or 0) >= lately and error.count >= rule.count:
             first = error.first
             name = one_line(PurePath(path).name, 60)
-            said = (
-                f"{name}:{first.line} to {error.last.line}: {one_line(first.text, 160)}"
-            )
+            lines = f"{name}:{first.line} to {error.last.line}"
+            said = f"{lines}: {one_line(first.text, 160)}"
             facts: dict[str, object] = {
                 "actor": one_line(first.actor),
                 "text": one_line(first.text, 200),

@@ -79,9 +79,7 @@ class Scale(NamedTuple):
         return [
             v
             if v is None
-            else int(
-                bottom - (place(hi if v > hi else v if v > lo else lo) - low) * factor
-            )
+            else int(bottom - (place(min(hi, max(lo, v))) - low) * factor)
             for v in values
         ]
 

@@ -134,9 +134,8 @@ def _completed(
     words = [data.note]
     if found := best(run, "validation" if plan.score else plan.indicator or ""):
         words += [f"checkpoint @{found.nearest.step}"] if found.nearest else []
-        words += [f"best {in_words(found.value, plan.unit)[0]} @{found.step}"] * (
-            not plan.score
-        )
+        number, _ = in_words(found.value, plan.unit)
+        words += [f"best {number} @{found.step}"] * (not plan.score)
     parts = [
         ChartData(key, name, lines=(ChartLine(one, role="reward"),), from_zero=True)
         for key, name in reward_parts(run).items()

@@ -298,9 +298,8 @@ class DashboardLayout(BufferedScreen):
 
     def action_zoom(self) -> None:
         """Let the focused panel fill the screen, or give the others their room back."""
-        self._zoom(
-            None if self.zoomed else self.focused_panel or self.panel(ChartsPanel)
-        )
+        panel = self.focused_panel or self.panel(ChartsPanel)
+        self._zoom(None if self.zoomed else panel)
 
     def _zoom(self, panel: Panel | None) -> None:
         """Let a panel fill the screen, or give all their room back."""

@@ -132,9 +132,8 @@ def _key_section(
             keys = keys_of(binding, user)
             row = _RUNS_ROW if name == "run.1" else (keys, binding.description, name)
             found.setdefault(name or keys, row)
-    return KeySection(
-        declared.task.description, declared.title, (*found.values(),), declared.notes
-    )
+    rows, words = (*found.values(),), declared.task.description
+    return KeySection(words, declared.title, rows, declared.notes)
 
 
 _WIDE = 126

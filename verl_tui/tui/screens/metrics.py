@@ -267,12 +267,9 @@ class MetricsScreen(ChartActions):
     def action_flip(self) -> None:
         """Show the table, or the charts."""
         self._is_table = not self._is_table
-        toast(
-            self.app,
-            self._file.change(lambda user: replace(user, metrics_table=self._is_table)),
-        )
+        self._change(lambda user: replace(user, metrics_table=self._is_table))
         self._show_list()
-        self.redraw_laid_out()
+        self.call_after_refresh(self.redraw)
 
     def action_sort(self, back: bool) -> None:
         """Sort by the next sort key, or the other way round."""

@@ -105,14 +105,6 @@ class BufferedScreen(ContainedPart, Screen[None]):
             self._set_classes(size)
             self.call_after_refresh(self._redraw_resized)
 
-    def redraw_laid_out(self) -> None:
-        """Lay out widgets that have come into sight, draw, and paint only then."""
-        self._seen = False
-        self._refresh_layout()
-        self.redraw()
-        self._refresh_layout()
-        self._let_go(anew=True)
-
     def _redraw_resized(self) -> None:
         """Draw, and paint once what that asks for has been laid out and drawn, too."""
         self.attempt(self.redraw)

@@ -268,9 +268,8 @@ class ChartTiles(ContainedWidget, Container):
     def draw(self) -> None:
         """Draw the charts: now where they keep their places, else in the layout that it takes."""
         if not self.is_attached or not self.size:
-            self.laid = (
-                None  # else they would keep what they showed when they come back
-            )
+            # else they would keep what they showed when they come back
+            self.laid = None
             return
         tiles = self._places(self.size)
         self._have(len(tiles))
